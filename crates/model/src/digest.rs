@@ -1,0 +1,165 @@
+//! Digests, and the canonical form that they are taken over.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+/// A SHA-256 digest, written as 64 hexadecimal digits.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// Returns the digest of these bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(Sha256::digest(bytes).into())
+    }
+
+    /// Takes 32 bytes that already are a digest (or a keyed one) as one.
+    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Returns the digest as bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Digest({self})")
+    }
+}
+
+/// Says that a text is not a digest.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is not a SHA-256 digest: expected 64 hexadecimal digits in lower case")]
+pub struct DigestError(String);
+
+impl FromStr for Digest {
+    type Err = DigestError;
+
+    fn from_str(text: &str) -> Result<Self, DigestError> {
+        let wrong = || DigestError(text.to_owned());
+        let digits = text.as_bytes();
+        let lower = digits.iter().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(b));
+        if digits.len() != 64 || !lower {
+            return Err(wrong());
+        }
+        let mut bytes = [0; 32];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+            let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
+            *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
+        }
+        Ok(Self(bytes))
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = DigestError;
+
+    fn try_from(text: String) -> Result<Self, DigestError> {
+        text.parse()
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> String {
+        digest.to_string()
+    }
+}
+
+/// Bytes in which every field carries its length, so that moving a boundary changes the digest.
+#[derive(Debug, Default)]
+pub struct Canonical(Vec<u8>);
+
+impl Canonical {
+    /// Starts the canonical form of one kind of thing; kinds never share a digest.
+    pub fn new(kind: &str) -> Self {
+        let mut canonical = Self::default();
+        canonical.field(kind.as_bytes());
+        canonical
+    }
+
+    /// Adds one field.
+    pub fn field(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+        self.0.extend_from_slice(bytes);
+        self
+    }
+
+    /// Adds a list: its length, then its fields in order.
+    pub fn list<'a>(&mut self, fields: impl ExactSizeIterator<Item = &'a [u8]>) -> &mut Self {
+        self.number(fields.len() as u64);
+        for field in fields {
+            self.field(field);
+        }
+        self
+    }
+
+    /// Adds a number.
+    pub fn number(&mut self, number: u64) -> &mut Self {
+        self.field(&number.to_be_bytes())
+    }
+
+    /// Adds something that may be missing; missing and empty are different.
+    pub fn optional(&mut self, field: Option<&[u8]>) -> &mut Self {
+        match field {
+            None => self.number(0),
+            Some(bytes) => self.number(1).field(bytes),
+        }
+    }
+
+    /// Adds a value by its JSON form, whose field order is fixed by the type.
+    ///
+    /// # Panics
+    /// Never for our own types: they hold no maps with keys that are not strings.
+    #[allow(clippy::missing_panics_doc, clippy::expect_used)]
+    pub fn value<T: Serialize>(&mut self, value: &T) -> &mut Self {
+        let json = serde_json::to_vec(value).expect("our types have a JSON form");
+        self.field(&json)
+    }
+
+    /// Returns the digest of all that was added.
+    pub fn digest(&self) -> Digest {
+        Digest::of(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boundaries_are_part_of_the_digest() {
+        let one = Canonical::new("argv").list([b"a b".as_slice()].into_iter()).digest();
+        let two = Canonical::new("argv").list([b"a".as_slice(), b"b"].into_iter()).digest();
+        assert_ne!(one, two);
+    }
+
+    #[test]
+    fn missing_and_empty_are_different() {
+        let missing = Canonical::new("x").optional(None).digest();
+        let empty = Canonical::new("x").optional(Some(b"")).digest();
+        assert_ne!(missing, empty);
+    }
+
+    #[test]
+    fn a_digest_is_read_back_and_nothing_else_is_taken() {
+        let digest = Digest::of(b"abc");
+        assert!(digest.to_string().starts_with("ba7816bf"));
+        assert_eq!(digest.to_string().parse(), Ok(digest));
+        assert!("xyz".parse::<Digest>().is_err());
+        assert!("A".repeat(64).parse::<Digest>().is_err());
+        assert!("é".repeat(32).parse::<Digest>().is_err());
+    }
+}

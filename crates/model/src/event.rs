@@ -1,0 +1,265 @@
+//! Events: what is written to the record, one type for each step of the path.
+
+use serde::{Deserialize, Serialize};
+
+use crate::action::{Principal, StartingPoint};
+use crate::change::Change;
+use crate::digest::Digest;
+use crate::enforcement::{Held, Shortfall};
+use crate::evidence::{Observed, Probe, StepTime, Teardown};
+use crate::grant::Grant;
+use crate::id::{ActionId, TaskId};
+use crate::os_text::OsText;
+use crate::outcome::{Ending, Usage};
+use crate::task::WorkspaceKey;
+
+/// What an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Subject {
+    /// The task, where there is one.
+    pub task: Option<TaskId>,
+    /// The action, where there is one.
+    pub action: Option<ActionId>,
+}
+
+/// One step, as it is written to the record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// A task was opened.
+    TaskOpened {
+        /// The workspace.
+        workspace: WorkspaceKey,
+        /// Who opened it.
+        owner: Principal,
+        /// What it is for.
+        title: Option<String>,
+    },
+    /// An action was asked for and parsed.
+    Requested {
+        /// The digest that everything later refers to.
+        digest: Digest,
+        /// Who asked.
+        principal: Principal,
+        /// `action` for what was asked for, `internal` for a helper of ours.
+        class: String,
+        /// The tool.
+        tool: String,
+        /// The program and its arguments, or the path of a tool that has one.
+        argv: Vec<OsText>,
+        /// Names of the environment variables, each with a keyed digest of its value.
+        environment: Vec<(String, Digest)>,
+        /// What the asker says it is for.
+        claimed_purpose: Option<String>,
+        /// What was asked for.
+        grant: Box<Grant>,
+        /// What it starts from.
+        start: StartingPoint,
+    },
+    /// The policy decided.
+    Decided {
+        /// The digest of the action.
+        digest: Digest,
+        /// What was decided.
+        decision: DecisionRecord,
+    },
+    /// A sandbox was built for an action, and proved.
+    Started {
+        /// The backend.
+        backend: String,
+        /// How each layer is held.
+        held: Vec<Held>,
+        /// What the prober tried and saw.
+        probes: Vec<Probe>,
+        /// Credential files that were masked.
+        masked: Vec<OsText>,
+    },
+    /// An action did not start.
+    NotStarted {
+        /// Why, for people.
+        reason: String,
+        /// Layers that could not be held.
+        shortfalls: Vec<Shortfall>,
+        /// Probes that did not hold.
+        failed_probes: Vec<Probe>,
+    },
+    /// A command ended.
+    Ended {
+        /// How.
+        ending: Ending,
+        /// What it used.
+        usage: Usage,
+        /// What was seen.
+        observed: Box<Observed>,
+        /// How long each step took.
+        steps: Vec<StepTime>,
+        /// Digest and number of bytes that were printed, and of how many were dropped, for each stream.
+        output: Vec<OutputRecord>,
+    },
+    /// What came out was looked at.
+    Inspected {
+        /// What changed.
+        changes: Vec<Change>,
+        /// How many more changes there are than are listed.
+        changes_dropped: u64,
+        /// What must wait for a person, with the reason.
+        held_back: Vec<HeldBack>,
+    },
+    /// The sandbox is gone, and that was checked.
+    TornDown {
+        /// What was found.
+        teardown: Teardown,
+    },
+    /// Changes were written to the host's directory.
+    Applied {
+        /// What was written.
+        changes: Vec<Change>,
+        /// What was not, with the reason.
+        held_back: Vec<HeldBack>,
+    },
+    /// Changes that had been written to the host's directory were taken back.
+    AppliedUndone {
+        /// What was put back.
+        changes: Vec<Change>,
+        /// What was not, with the reason.
+        held_back: Vec<HeldBack>,
+    },
+    /// The newest layers were taken off the task.
+    Undone {
+        /// The layers.
+        layers: Vec<ActionId>,
+    },
+    /// A task was forked off another.
+    Forked {
+        /// The task it came from.
+        from: TaskId,
+        /// The layers that both share.
+        layers: Vec<ActionId>,
+    },
+    /// A task came to another state.
+    TaskState {
+        /// The state.
+        state: crate::task::TaskState,
+    },
+    /// A model was asked and answered; texts are kept by digest.
+    ModelTurn {
+        /// The model.
+        model: String,
+        /// Digest of the request's body.
+        request: Digest,
+        /// Digest of the response's body.
+        response: Digest,
+        /// Tokens in, of which were cached, and out.
+        tokens: TokenUsage,
+    },
+    /// The process that holds the model key showed that it cannot start programs.
+    AgentConfined {
+        /// What it tried and saw.
+        probes: Vec<Probe>,
+    },
+    /// Leftovers of a run whose owner died were found and removed.
+    Recovered {
+        /// What was removed.
+        removed: Vec<String>,
+        /// Actions whose end nobody saw.
+        unknown: Vec<ActionId>,
+    },
+    /// Something whose retention ended was removed.
+    Removed {
+        /// The layers and outputs.
+        layers: Vec<ActionId>,
+    },
+}
+
+/// A decision, as the record holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecisionRecord {
+    /// Allowed, allowed with less, to be approved, or denied.
+    pub verdict: Verdict,
+    /// The rules that decided.
+    pub rules: Vec<String>,
+    /// A stable code for programs.
+    pub reason: String,
+    /// What the asker may do instead.
+    pub advice: String,
+    /// Whether a person could allow it.
+    pub person_may_allow: bool,
+    /// The grant that was given, when one was.
+    pub grant: Option<Grant>,
+    /// Digest of the policy that decided.
+    pub policy: Digest,
+}
+
+/// What was decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// As asked.
+    Allow,
+    /// With a smaller grant than asked.
+    Narrow,
+    /// When a person says yes.
+    RequireApproval,
+    /// No.
+    Deny,
+}
+
+/// Something that must wait for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldBack {
+    /// What.
+    pub path: OsText,
+    /// A stable code.
+    pub reason: String,
+    /// A sentence for people.
+    pub why: String,
+}
+
+/// One output stream, as the record holds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OutputRecord {
+    /// `stdout`, `stderr` or `terminal`.
+    pub stream: String,
+    /// Digest of the bytes that were kept.
+    pub digest: Digest,
+    /// Bytes that were kept.
+    pub kept: u64,
+    /// Bytes that were dropped.
+    pub dropped: u64,
+}
+
+/// Tokens of one model call, as the server counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TokenUsage {
+    /// Tokens of the prompt that the server had in its cache.
+    pub prompt_cache_hit: u64,
+    /// Tokens of the prompt that it had not.
+    pub prompt_cache_miss: u64,
+    /// Tokens of the answer.
+    pub completion: u64,
+}
+
+impl Event {
+    /// Returns the name by which the record lists the event.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::TaskOpened { .. } => "task-opened",
+            Self::Requested { .. } => "requested",
+            Self::Decided { .. } => "decided",
+            Self::Started { .. } => "started",
+            Self::NotStarted { .. } => "not-started",
+            Self::Ended { .. } => "ended",
+            Self::Inspected { .. } => "inspected",
+            Self::TornDown { .. } => "torn-down",
+            Self::Applied { .. } => "applied",
+            Self::AppliedUndone { .. } => "applied-undone",
+            Self::Undone { .. } => "undone",
+            Self::Forked { .. } => "forked",
+            Self::TaskState { .. } => "task-state",
+            Self::ModelTurn { .. } => "model-turn",
+            Self::AgentConfined { .. } => "agent-confined",
+            Self::Recovered { .. } => "recovered",
+            Self::Removed { .. } => "removed",
+        }
+    }
+}

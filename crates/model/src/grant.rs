@@ -1,0 +1,80 @@
+//! What one action may touch: asked for in a request, at most that in a permit.
+
+use serde::{Deserialize, Serialize};
+
+use crate::os_text::OsText;
+use crate::path::WorkspacePath;
+use crate::profile::Profile;
+
+/// What one action may touch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// What the action may do with the workspace.
+    pub workspace: WorkspaceAccess,
+    /// What the action may reach over the network.
+    pub network: Network,
+    /// The profile: limits, and the least that must hold.
+    pub profile: Profile,
+    /// Which programs may be started.
+    pub programs: Programs,
+    /// Directories and files of the host that are shown read-only, each under its name in `/inputs`.
+    pub inputs: Vec<Input>,
+    /// Credential files of the workspace that policy allowed to be seen; all others are masked.
+    pub shown_credentials: Vec<WorkspacePath>,
+    /// Whether the action may use a terminal.
+    pub terminal: bool,
+}
+
+/// What an action may do with the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkspaceAccess {
+    /// Read it.
+    ReadOnly,
+    /// Read it, and write to a layer of its own.
+    ReadWrite,
+}
+
+/// What an action may reach over the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Network {
+    /// Only its own loopback.
+    Loopback,
+    /// Everything that the host reaches. No shipped policy allows it.
+    Host,
+}
+
+/// Which programs an action may start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Programs {
+    /// Every program that is shown, and what the action builds itself.
+    Any,
+    /// These files and no others. Naming an interpreter grants all that the interpreter can do.
+    Only(Vec<OsText>),
+}
+
+/// A directory or file of the host that is shown read-only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Input {
+    /// The name in `/inputs`.
+    pub name: String,
+    /// Where it is on the host, resolved.
+    pub source: OsText,
+}
+
+impl Grant {
+    /// Returns the grant for ordinary work under a profile: the workspace, no network, any program.
+    pub fn under(profile: Profile) -> Self {
+        Self {
+            workspace: WorkspaceAccess::ReadWrite,
+            network: Network::Loopback,
+            profile,
+            programs: Programs::Any,
+            inputs: Vec::new(),
+            shown_credentials: Vec::new(),
+            terminal: false,
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! The words that every other crate speaks: ids, actions, grants, limits, evidence and events.
+//!
+//! Guarantees: values of these types have passed parsing, and two different actions never share a digest.
+//! Leaves to others: reading files, asking the clock, talking to the kernel. Nothing here does input or output.
+#![forbid(unsafe_code)]
+
+pub mod action;
+pub mod change;
+pub mod digest;
+pub mod enforcement;
+pub mod event;
+pub mod evidence;
+pub mod grant;
+pub mod id;
+pub mod limits;
+pub mod os_text;
+pub mod outcome;
+pub mod path;
+pub mod profile;
+pub mod task;
+pub mod text;
+pub mod units;
+
+pub use action::{Action, ActionRequest, Tool};
+pub use change::{Change, ChangeKind, FileKind};
+pub use digest::{Canonical, Digest};
+pub use enforcement::{Layer, Level};
+pub use event::{Event, Subject};
+pub use grant::Grant;
+pub use id::{ActionId, TaskId};
+pub use limits::{LimitKind, Limits};
+pub use os_text::OsText;
+pub use outcome::{Ending, Usage};
+pub use path::WorkspacePath;
+pub use profile::Profile;
+pub use units::{Bytes, Timestamp};
