@@ -85,6 +85,12 @@ id!(
     "act",
     "an action id"
 );
+id!(
+    /// Names one audit log, so that the records of two logs are never taken for one.
+    LogId,
+    "log",
+    "a log id"
+);
 
 fn base32(random: [u8; 10]) -> String {
     let mut text = String::with_capacity(LENGTH);

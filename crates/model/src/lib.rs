@@ -27,7 +27,7 @@ pub use digest::{Canonical, Digest};
 pub use enforcement::{Layer, Level};
 pub use event::{Event, Subject};
 pub use grant::Grant;
-pub use id::{ActionId, TaskId};
+pub use id::{ActionId, LogId, TaskId};
 pub use limits::{LimitKind, Limits};
 pub use os_text::OsText;
 pub use outcome::{Ending, Usage};
