@@ -1,0 +1,39 @@
+//! What the caller tells about the host and about itself.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The host as one sandbox's view is made from it.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// The top of the host's file system: `/`, and a fixture in tests. All other paths are below it, written without it.
+    pub root: PathBuf,
+    /// The caller's home, as `HOME` or the user database names it (it may lead through links).
+    pub home: PathBuf,
+    /// The name that the user has inside.
+    pub user: String,
+    /// Whose files are looked at: the caller's effective ids on the host.
+    pub caller: Identity,
+    /// The ids of the command. They differ from the caller's only where the caller is real root.
+    pub inside: Identity,
+    /// The caller's `PATH`, `HOME`, `LANG` and tool variables; what no rule names is ignored.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// The workspace, resolved.
+    pub workspace: PathBuf,
+    /// The state directory of the product, resolved. No sandbox ever sees it.
+    pub state_dir: PathBuf,
+    /// Where file systems are mounted on the host, as `/proc/self/mountinfo` lists them.
+    pub mount_points: Vec<PathBuf>,
+    /// Whether the command has a terminal, so that `TERM` is of use.
+    pub terminal: bool,
+}
+
+/// A user and its primary group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// The user id.
+    pub uid: u32,
+    /// The group id.
+    pub gid: u32,
+}
