@@ -1,1 +1,20 @@
-//! To be written.
+//! The gate: turns an action and facts about it into a decision, and a recorded yes into a permit.
+//!
+//! Guarantees: only a Cedar policy says yes; every decision names the rules that made it; no policy, an empty,
+//! broken or erring one denies everything; a [`Permit`] exists only where a decision allowed exactly that action
+//! and the audit log holds that decision. The gate asks no clock, file, network or environment: time and state
+//! are arguments, so the same question always has the same answer.
+//! Leaves to others: finding the facts (`engine`, `inspect`), keeping the record (`audit`), holding the walls
+//! (`sandbox`), and showing that the policy itself is right.
+#![forbid(unsafe_code)]
+
+mod apply;
+mod decision;
+mod facts;
+
+pub use apply::{Apply, ApplyMode};
+pub use decision::{
+    Answer, ApprovalRequest, Authorization, Decision, Denial, Explanation, Granted, Permit, ReceiptMismatch,
+    Subject,
+};
+pub use facts::{Approval, Classes, Facts};

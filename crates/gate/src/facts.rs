@@ -1,0 +1,62 @@
+//! Facts: what the caller knows about an action, and the action itself does not say.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::action::Principal;
+use model::grant::Input;
+use model::{Digest, Profile, Timestamp, WorkspacePath};
+
+/// Classes of protected paths that one path belongs to, by the names of the table of protected paths, for example
+/// `git-hooks`, `ci`, `editor-settings` or `tests`. A path that belongs to none has an empty set.
+pub type Classes = BTreeSet<String>;
+
+/// What is known about an action beside what it asks for. All of it comes from the engine, nothing from the asker.
+#[derive(Debug, Clone)]
+pub struct Facts {
+    /// The profile that the action names, as the operator's settings define it: what passes it is wider.
+    pub profile: Profile,
+    /// The inputs that a person named for this task; an agent may see these and no others.
+    pub inputs: Vec<Input>,
+    /// The classes of every path that the tool says it will write. A path that is missing here was not looked
+    /// at, and policy is told so.
+    pub classes: BTreeMap<WorkspacePath, Classes>,
+    /// What people said yes to. Only what covers the very thing that is decided, and has not expired, counts.
+    pub approvals: Vec<Approval>,
+    /// The time of the decision.
+    pub now: Timestamp,
+}
+
+/// One person's yes to one exact thing, until a fixed time. It runs nothing: the thing is decided again with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    /// The digest of the action, or of the changes to be applied.
+    pub subject: Digest,
+    /// Who said yes. Only a person's counts.
+    pub approver: Principal,
+    /// The role in which the approver said it; `person` is the one that everybody has.
+    pub role: String,
+    /// When it ends.
+    pub expires: Timestamp,
+}
+
+impl Facts {
+    /// Starts with a profile and the time, and nothing else known.
+    pub fn new(profile: Profile, now: Timestamp) -> Self {
+        Self { profile, inputs: Vec::new(), classes: BTreeMap::new(), approvals: Vec::new(), now }
+    }
+
+    /// Returns the roles that approved exactly this, as people, and not too long ago.
+    pub(crate) fn roles_for(&self, subject: Digest) -> BTreeSet<String> {
+        roles_for(&self.approvals, subject, self.now)
+    }
+}
+
+/// Returns the roles among `approvals` that cover `subject` at this time.
+pub(crate) fn roles_for(approvals: &[Approval], subject: Digest, now: Timestamp) -> BTreeSet<String> {
+    let counts = |approval: &&Approval| {
+        approval.subject == subject
+            && matches!(approval.approver, Principal::User(_))
+            && now < approval.expires
+    };
+    approvals.iter().filter(counts).map(|approval| approval.role.clone()).collect()
+}
