@@ -84,10 +84,10 @@ impl FromStr for Bytes {
     }
 }
 
-/// Reads a time such as `90s`, `10m`, `2h` or `250ms`.
+/// Reads a time such as `90s`, `10m`, `2h`, `30d` or `250ms`.
 ///
 /// # Errors
-/// When the text is not a whole number with one of the units ms, s, m or h, or is too large to count in milliseconds.
+/// When the text is not a whole number with one of the units ms, s, m, h or d, or is too large to count in milliseconds.
 pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
     let wrong = || UnitError { given: text.to_owned(), what: "a time", example: "`90s`, `10m` or `250ms`" };
     let (number, unit) = split_number(text).ok_or_else(wrong)?;
@@ -96,6 +96,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, UnitError> {
         "" | "s" => number.checked_mul(1_000),
         "m" | "min" => number.checked_mul(60_000),
         "h" => number.checked_mul(3_600_000),
+        "d" => number.checked_mul(86_400_000),
         _ => None,
     };
     milliseconds.map(Duration::from_millis).ok_or_else(wrong)
@@ -106,6 +107,7 @@ pub fn display_duration(time: Duration) -> String {
     let ms = time.as_millis();
     match ms {
         0..1_000 => format!("{ms}ms"),
+        _ if ms % 86_400_000 == 0 => format!("{}d", ms / 86_400_000),
         _ if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
         _ if ms % 60_000 == 0 => format!("{}m", ms / 60_000),
         _ if ms % 1_000 == 0 => format!("{}s", ms / 1_000),
@@ -168,6 +170,7 @@ mod tests {
         assert_eq!(parse_duration("90s"), Ok(Duration::from_secs(90)));
         assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse_duration("30m"), Ok(Duration::from_secs(1800)));
+        assert_eq!(parse_duration("30d"), Ok(Duration::from_secs(30 * 86_400)));
         for wrong in ["", "s", "1 day", "-5s", "1e3"] {
             assert!(parse_duration(wrong).is_err(), "{wrong}");
         }
@@ -175,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_time_that_is_shown_can_be_read_again() {
-        for ms in [0, 250, 10_000, 90_000, 1_800_000, 7_200_000] {
+        for ms in [0, 250, 10_000, 90_000, 1_800_000, 7_200_000, 2_592_000_000] {
             let time = Duration::from_millis(ms);
             assert_eq!(parse_duration(&display_duration(time)), Ok(time));
         }
