@@ -42,7 +42,7 @@ impl fmt::Debug for Digest {
 
 /// Says that a text is not a digest.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a SHA-256 digest: expected 64 hexadecimal digits in lower case")]
+#[error("`{}` is not a SHA-256 digest: expected 64 hexadecimal digits in lower case", crate::text::escape(.0))]
 pub struct DigestError(String);
 
 impl FromStr for Digest {

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// Says what is wrong with a written identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is not {kind}: expected `{prefix}-` and {LENGTH} of the characters a-z and 2-7")]
+#[error(
+    "`{}` is not {kind}: expected `{prefix}-` and {LENGTH} of the characters a-z and 2-7",
+    crate::text::escape(.given)
+)]
 pub struct IdError {
     given: String,
     kind: &'static str,

@@ -23,7 +23,7 @@ pub enum OsTextError {
     #[error("`{}` holds a NUL byte, which no argument or path can carry", escape(.0))]
     Nul(String),
     /// The JSON form was not one of the two that we write.
-    #[error("`{0}` is not pairs of hexadecimal digits")]
+    #[error("`{}` is not pairs of hexadecimal digits", escape(.0))]
     Hex(String),
 }
 

@@ -56,7 +56,7 @@ impl fmt::Display for Bytes {
 
 /// Says that a text is not a size or a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{given}` is not {what}: write a whole number and a unit, for example {example}")]
+#[error("`{}` is not {what}: write a whole number and a unit, for example {example}", crate::text::escape(.given))]
 pub struct UnitError {
     given: String,
     what: &'static str,
