@@ -1,0 +1,223 @@
+//! The verbs that read what was kept: `task`, `log`, `show`, `why` and `audit`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use model::{ActionId, Digest, TaskId};
+
+use super::result::TaskChoice;
+
+/// Arguments of `task`.
+#[derive(Debug, Args)]
+pub struct TaskArgs {
+    /// What is to be done.
+    #[command(subcommand)]
+    pub verb: TaskVerb,
+}
+
+/// What can be done with tasks.
+#[derive(Debug, Subcommand)]
+pub enum TaskVerb {
+    /// List the open tasks
+    List(TaskListArgs),
+    /// Show a task with its actions, its usage and its cost
+    #[command(after_long_help = TASK_SHOW_EXAMPLES)]
+    Show(TaskNameArgs),
+    /// Go on with a task where it was interrupted
+    Resume(TaskResumeArgs),
+    /// Stop a task; what runs in it is ended, and it can be resumed
+    #[command(after_long_help = TASK_STOP_EXAMPLES)]
+    Stop(TaskNameArgs),
+}
+
+const TASK_SHOW_EXAMPLES: &str = "\
+Examples:
+  fumehood task show
+  fumehood task show task-aaaaaaaaaaaaaaaa --json";
+
+const TASK_STOP_EXAMPLES: &str = "\
+Examples:
+  fumehood task stop
+  fumehood task stop task-aaaaaaaaaaaaaaaa";
+
+/// Arguments of `task show` and `task stop`.
+#[derive(Debug, Args)]
+pub struct TaskNameArgs {
+    /// The task.
+    #[command(flatten)]
+    pub which: TaskChoice,
+}
+
+const TASK_LIST_EXAMPLES: &str = "\
+Examples:
+  fumehood task list
+  fumehood task list --all --json";
+
+/// Arguments of `task list`.
+#[derive(Debug, Args)]
+#[command(after_long_help = TASK_LIST_EXAMPLES)]
+pub struct TaskListArgs {
+    /// Also tasks that were applied or discarded
+    #[arg(short = 'a', long)]
+    pub all: bool,
+    /// Only tasks of this workspace
+    #[arg(short = 'w', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub workspace: Option<PathBuf>,
+}
+
+const TASK_RESUME_EXAMPLES: &str = "\
+Examples:
+  fumehood task resume task-aaaaaaaaaaaaaaaa
+  fumehood task resume task-aaaaaaaaaaaaaaaa --replay session.jsonl";
+
+/// Arguments of `task resume`.
+#[derive(Debug, Args)]
+#[command(after_long_help = TASK_RESUME_EXAMPLES)]
+pub struct TaskResumeArgs {
+    /// The task
+    pub task: TaskId,
+    /// Play this transcript in place of a model
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub replay: Option<PathBuf>,
+}
+
+const LOG_EXAMPLES: &str = "\
+Examples:
+  fumehood log
+  fumehood log -n 5
+  fumehood log task-aaaaaaaaaaaaaaaa --json";
+
+/// Arguments of `log`.
+#[derive(Debug, Args)]
+#[command(after_long_help = LOG_EXAMPLES)]
+pub struct LogArgs {
+    /// The task.
+    #[command(flatten)]
+    pub which: TaskChoice,
+    /// Only the newest of them
+    #[arg(short = 'n', long = "number", value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub number: Option<u32>,
+    /// Also the engine's own helpers (git and the like)
+    #[arg(long)]
+    pub internal: bool,
+}
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  fumehood show
+  fumehood show act-aaaaaaaaaaaaaaaa
+  fumehood show act-aaaaaaaaaaaaaaaa --output
+  fumehood show --json";
+
+/// Arguments of `show`.
+#[derive(Debug, Args)]
+#[command(after_long_help = SHOW_EXAMPLES)]
+pub struct ShowArgs {
+    /// The action; by default the newest of the workspace's open task
+    pub action: Option<ActionId>,
+    /// The workspace whose newest action is meant; by default the one of the current directory
+    #[arg(short = 'w', long, value_name = "DIR", conflicts_with = "action", value_hint = ValueHint::DirPath)]
+    pub workspace: Option<PathBuf>,
+    /// Write what the command printed, as it was kept
+    #[arg(long)]
+    pub output: bool,
+    /// Every program, connection and probe, also when they are many
+    #[arg(long)]
+    pub full: bool,
+}
+
+const WHY_EXAMPLES: &str = "\
+Examples:
+  fumehood why
+  fumehood why act-aaaaaaaaaaaaaaaa --json";
+
+/// Arguments of `why`.
+#[derive(Debug, Args)]
+#[command(after_long_help = WHY_EXAMPLES)]
+pub struct WhyArgs {
+    /// The action; by default the newest of the workspace's open task
+    pub action: Option<ActionId>,
+    /// The workspace whose newest action is meant; by default the one of the current directory
+    #[arg(short = 'w', long, value_name = "DIR", conflicts_with = "action", value_hint = ValueHint::DirPath)]
+    pub workspace: Option<PathBuf>,
+}
+
+/// Arguments of `audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// What is to be done.
+    #[command(subcommand)]
+    pub verb: AuditVerb,
+}
+
+/// What can be done with the record.
+#[derive(Debug, Subcommand)]
+pub enum AuditVerb {
+    /// Show the events of the record, one a line
+    Show(AuditShowArgs),
+    /// Check that no event was edited, dropped, swapped, doubled or cut off
+    Verify(AuditVerifyArgs),
+    /// Write the record as JSON lines, so that it can be verified elsewhere
+    Export(AuditExportArgs),
+}
+
+const AUDIT_SHOW_EXAMPLES: &str = "\
+Examples:
+  fumehood audit show
+  fumehood audit show --task task-aaaaaaaaaaaaaaaa
+  fumehood audit show --from 120 --number 20 --json";
+
+/// Arguments of `audit show`.
+#[derive(Debug, Args)]
+#[command(after_long_help = AUDIT_SHOW_EXAMPLES)]
+pub struct AuditShowArgs {
+    /// Only events of this task
+    #[arg(long, value_name = "TASK")]
+    pub task: Option<TaskId>,
+    /// Only events of this action
+    #[arg(long, value_name = "ACTION", conflicts_with = "task")]
+    pub action: Option<ActionId>,
+    /// Start at the event with this number
+    #[arg(long, value_name = "NUMBER", default_value_t = 0)]
+    pub from: u64,
+    /// At most this many events
+    #[arg(short = 'n', long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub number: Option<u64>,
+}
+
+const AUDIT_VERIFY_EXAMPLES: &str = "\
+Examples:
+  fumehood audit verify
+  fumehood audit verify record.jsonl
+  fumehood audit verify --head 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+
+Whoever knows the format could compute all hashes again. So the answer is `internally consistent, not anchored`
+until you give a head that was kept elsewhere. Exit code 1 when an event is wrong; it names the first.";
+
+/// Arguments of `audit verify`.
+#[derive(Debug, Args)]
+#[command(after_long_help = AUDIT_VERIFY_EXAMPLES)]
+pub struct AuditVerifyArgs {
+    /// An exported record; by default the one of this state directory
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// A head of the record that was kept elsewhere
+    #[arg(long, value_name = "DIGEST")]
+    pub head: Option<Digest>,
+}
+
+const AUDIT_EXPORT_EXAMPLES: &str = "\
+Examples:
+  fumehood audit export > record.jsonl
+  fumehood audit export --file record.jsonl
+
+The last line on standard error is the head: keep it where nobody who can write the record can reach it.";
+
+/// Arguments of `audit export`.
+#[derive(Debug, Args)]
+#[command(after_long_help = AUDIT_EXPORT_EXAMPLES)]
+pub struct AuditExportArgs {
+    /// Write to this file, which must not exist; by default to standard output
+    #[arg(short = 'f', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+}

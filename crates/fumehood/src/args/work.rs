@@ -1,0 +1,230 @@
+//! The verbs that start something: `run`, `shell`, `agent` and `reproduce`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::{Args, ValueEnum, ValueHint};
+use model::{ActionId, Bytes, TaskId, WorkspacePath};
+
+use super::value::{EnvSetting, InputSetting, Millicpus, positive_bytes, positive_duration};
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  fumehood run -- cargo test
+  fumehood run --profile strict --timeout 60s -- make check
+  fumehood run --input data=/srv/images --apply clean -- python3 train.py /inputs/data
+  fumehood run -i -- sh -c 'wc -l' < notes.txt
+
+Runs in one directory belong to its open task and see what the earlier ones changed. The directory itself stays
+as it is until `fumehood apply`.";
+
+/// Arguments of `run`.
+#[derive(Debug, Args)]
+#[command(after_long_help = RUN_EXAMPLES)]
+pub struct RunArgs {
+    /// How the sandbox is built.
+    #[command(flatten)]
+    pub sandbox: SandboxOptions,
+    /// Start another task, also when the directory has an open one
+    #[arg(long, conflicts_with_all = ["task", "fork"])]
+    pub new_task: bool,
+    /// Run in this task instead of the directory's open one
+    #[arg(long, value_name = "TASK", conflicts_with = "workspace")]
+    pub task: Option<TaskId>,
+    /// When the task is busy, run on a fork of it instead of waiting
+    #[arg(long)]
+    pub fork: bool,
+    /// Pass our standard input on; without it the command reads nothing
+    #[arg(short = 'i', long)]
+    pub stdin: bool,
+    /// Give the command a terminal of its own
+    #[arg(short = 't', long)]
+    pub tty: bool,
+    /// What to do with the changes: never, ask, clean or always
+    ///
+    /// `clean` applies when only ordinary files outside protected paths changed, and holds the rest with reasons.
+    /// `always` only drops the question for what `clean` would apply. The default is `ask` on a terminal, else `never`.
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
+    pub apply: Option<ApplyMode>,
+    /// Write the outcome as JSON to this file, also without --json
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub outcome: Option<PathBuf>,
+    /// The command and its arguments; nothing after it is taken as an option of ours
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+/// What to do with the changes of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ApplyMode {
+    /// Leave them in the layer.
+    Never,
+    /// Show them and ask.
+    Ask,
+    /// Apply ordinary files outside protected paths, hold the rest.
+    Clean,
+    /// Like `clean`, without a question where `ask` would put one.
+    Always,
+}
+
+/// How a sandbox is built: the workspace, the profile and what may be tightened or asked for.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SandboxOptions {
+    /// The workspace; by default the git top level of the current directory, else the directory
+    #[arg(short = 'w', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub workspace: Option<PathBuf>,
+    /// Where the command starts, from the top of the workspace; by default where you are
+    #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub cwd: Option<PathBuf>,
+    /// The profile: default, strict, strict-build or one of your settings
+    #[arg(short = 'p', long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// Show a file or directory read-only as /inputs/NAME
+    #[arg(long, value_name = "NAME=PATH", value_parser = OsStringValueParser::new().try_map(InputSetting::parse))]
+    pub input: Vec<InputSetting>,
+    /// Show only what matches this git pathspec of the workspace
+    #[arg(long, value_name = "PATHSPEC")]
+    pub only: Vec<OsString>,
+    /// Hide what matches this git pathspec of the workspace
+    #[arg(long, value_name = "PATHSPEC")]
+    pub hide: Vec<OsString>,
+    /// Give the workspace read-only
+    #[arg(long)]
+    pub read_only: bool,
+    /// Ask policy to show a credential file of the workspace that would be masked
+    #[arg(long, value_name = "PATH", value_parser = OsStringValueParser::new().try_map(WorkspacePath::parse))]
+    pub show_credential: Vec<WorkspacePath>,
+    /// Set a variable, or pass on ours of that name; everything else of our environment stays outside
+    #[arg(short = 'e', long, value_name = "NAME[=VALUE]", value_parser = OsStringValueParser::new().try_map(EnvSetting::parse))]
+    pub env: Vec<EnvSetting>,
+    /// Allow only this program, by file; can be given several times
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::ExecutablePath)]
+    pub program: Vec<PathBuf>,
+    /// Limits that are tighter than the profile's.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+}
+
+/// Limits given on the command line. They may tighten the profile; wider ones are for policy to decide.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Limits")]
+pub struct LimitOptions {
+    /// Memory of all processes together, for example 512MiB
+    #[arg(long, value_name = "SIZE", value_parser = positive_bytes)]
+    pub memory: Option<Bytes>,
+    /// Processors, for example 2 or 0.5
+    #[arg(long, value_name = "NUMBER")]
+    pub cpus: Option<Millicpus>,
+    /// Processes and threads at once
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+    pub pids: Option<u32>,
+    /// Bytes in every writable place together
+    #[arg(long, value_name = "SIZE", value_parser = positive_bytes)]
+    pub disk: Option<Bytes>,
+    /// Files in every writable place together
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub files: Option<u64>,
+    /// Time until the command is ended, for example 90s or 10m
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub timeout: Option<Duration>,
+    /// Bytes kept of each output stream; the head and the tail stay
+    #[arg(long, value_name = "SIZE", value_parser = positive_bytes)]
+    pub output_limit: Option<Bytes>,
+}
+
+const SHELL_EXAMPLES: &str = "\
+Examples:
+  fumehood shell
+  fumehood shell --profile strict --timeout 10m
+  fumehood shell --task task-aaaaaaaaaaaaaaaa -- /bin/bash --norc
+
+The session is one action: one decision, one layer, and a record of each program that it started.";
+
+/// Arguments of `shell`.
+#[derive(Debug, Args)]
+#[command(after_long_help = SHELL_EXAMPLES)]
+pub struct ShellArgs {
+    /// How the sandbox is built.
+    #[command(flatten)]
+    pub sandbox: SandboxOptions,
+    /// Start another task, also when the directory has an open one
+    #[arg(long, conflicts_with_all = ["task", "fork"])]
+    pub new_task: bool,
+    /// Open the shell in this task instead of the directory's open one
+    #[arg(long, value_name = "TASK", conflicts_with = "workspace")]
+    pub task: Option<TaskId>,
+    /// When the task is busy, work on a fork of it instead of waiting
+    #[arg(long)]
+    pub fork: bool,
+    /// The shell and its arguments; by default $SHELL where it is shown inside, else /bin/sh
+    #[arg(last = true, value_name = "SHELL", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+const AGENT_EXAMPLES: &str = "\
+Examples:
+  fumehood agent \"fix the failing test in src/parser.rs\"
+  fumehood agent --repo ~/src/project --model deepseek-v4-pro \"update the changelog\"
+  fumehood agent --replay session.jsonl \"fix the failing test\"
+
+The model key comes from DEEPSEEK_API_KEY or the file that `model.key_file` names. It never reaches a sandbox.";
+
+/// Arguments of `agent`.
+#[derive(Debug, Args)]
+#[command(after_long_help = AGENT_EXAMPLES)]
+pub struct AgentArgs {
+    /// What is to be done, in your words
+    #[arg(value_name = "TASK")]
+    pub task: String,
+    /// The repository; by default the one of the current directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub repo: Option<PathBuf>,
+    /// Start from the working tree as it stands instead of the commit that is checked out
+    #[arg(long)]
+    pub dirty: bool,
+    /// The model
+    #[arg(long, value_name = "NAME")]
+    pub model: Option<String>,
+    /// The address of the model's API, for example a gateway of your own
+    #[arg(long, value_name = "URL")]
+    pub base_url: Option<String>,
+    /// Play this transcript in place of a model; the wire path is the same
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub replay: Option<PathBuf>,
+    /// Stop after this many answers of the model
+    #[arg(long, value_name = "NUMBER", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_turns: u32,
+    /// The profile for every action: default, strict, strict-build or one of your settings
+    #[arg(short = 'p', long, value_name = "NAME")]
+    pub profile: Option<String>,
+    /// What to do with the changes at the end: never, ask, clean or always
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
+    pub apply: Option<ApplyMode>,
+    /// Limits that are tighter than the profile's.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+}
+
+const REPRODUCE_EXAMPLES: &str = "\
+Examples:
+  fumehood reproduce act-aaaaaaaaaaaaaaaa
+  fumehood reproduce act-aaaaaaaaaaaaaaaa --shell
+
+The same base, layers, arguments, environment names and grant; at the end it says what differed. Values of the
+environment are never recorded: give them again with --env. Exit code 1 when something differed.";
+
+/// Arguments of `reproduce`.
+#[derive(Debug, Args)]
+#[command(after_long_help = REPRODUCE_EXAMPLES)]
+pub struct ReproduceArgs {
+    /// The action
+    pub action: ActionId,
+    /// Open a shell in that state instead of running the command
+    #[arg(long)]
+    pub shell: bool,
+    /// Give a variable that the action had; its value was never recorded
+    #[arg(short = 'e', long, value_name = "NAME[=VALUE]", value_parser = OsStringValueParser::new().try_map(EnvSetting::parse))]
+    pub env: Vec<EnvSetting>,
+}
