@@ -1,0 +1,68 @@
+//! Receipts: the proof that one event is on the record.
+
+use model::Digest;
+use model::event::{DecisionRecord, Event};
+
+use crate::record::Record;
+
+/// Proof that one event is durably on the record. Only [`Log::append`] and its kin make one.
+///
+/// A receipt cannot be copied, made up or read from anywhere:
+///
+/// ```compile_fail
+/// fn copied(receipt: audit::Receipt) -> (audit::Receipt, audit::Receipt) {
+///     (receipt.clone(), receipt)
+/// }
+/// ```
+/// ```compile_fail
+/// let receipt = audit::Receipt::default();
+/// ```
+/// ```compile_fail
+/// let receipt: audit::Receipt = serde_json::from_str("{}").unwrap();
+/// ```
+/// ```compile_fail
+/// fn forged(digest: model::Digest) -> audit::Receipt {
+///     audit::Receipt { seq: 1, digest, event: "decided", decided: None }
+/// }
+/// ```
+///
+/// [`Log::append`]: crate::Log::append
+#[must_use = "a receipt is what turns a decision into a permit"]
+#[derive(Debug)]
+pub struct Receipt {
+    seq: u64,
+    digest: Digest,
+    event: &'static str,
+    decided: Option<(Digest, DecisionRecord)>,
+}
+
+impl Receipt {
+    /// INVARIANT: called only after the storage said that the record is durable.
+    pub(crate) fn of(record: &Record, event: &Event) -> Self {
+        let decided = match event {
+            Event::Decided { digest, decision } => Some((*digest, decision.clone())),
+            _ => None,
+        };
+        Self { seq: record.seq, digest: record.digest, event: event.name(), decided }
+    }
+
+    /// Returns the record's place.
+    pub fn seq(&self) -> u64 {
+        self.seq
+    }
+
+    /// Returns the record's digest.
+    pub fn digest(&self) -> Digest {
+        self.digest
+    }
+
+    /// Returns the name of the event.
+    pub fn event_name(&self) -> &'static str {
+        self.event
+    }
+
+    /// Tells whether this is the receipt of exactly this decision about exactly this action.
+    pub fn covers_decision(&self, action: &Digest, decision: &DecisionRecord) -> bool {
+        self.decided.as_ref().is_some_and(|(digest, recorded)| digest == action && recorded == decision)
+    }
+}

@@ -1,0 +1,206 @@
+//! What is most worth knowing of an event, in a few words. Not yet escaped: [`view`] does that for the whole line.
+//!
+//! [`view`]: crate::view()
+
+use model::OsText;
+use model::action::Principal;
+use model::change::{Change, ChangeKind};
+use model::enforcement::{Held, Level};
+use model::event::{DecisionRecord, Event, HeldBack, Verdict};
+use model::evidence::{Probe, Teardown};
+use model::outcome::{Ending, Usage};
+use model::units::display_duration;
+
+/// Returns the summary of one event.
+pub(crate) fn summary(event: &Event) -> String {
+    match event {
+        Event::TaskOpened { workspace, owner, title } => {
+            let title = title.as_ref().map(|title| format!(": {title}")).unwrap_or_default();
+            format!("{} by {}{title}", lossy(&workspace.path), principal(owner))
+        }
+        Event::Requested { principal: who, class, tool, argv, .. } => {
+            let class = if class == "action" { String::new() } else { format!(" ({class})") };
+            format!("{}: {tool} {}{class}", principal(who), command(argv))
+        }
+        Event::Decided { decision, .. } => decided(decision),
+        Event::Started { backend, held, probes, masked } => {
+            let masked = counted(masked.len(), "masked file");
+            format!("{backend}; {}; {}; {masked}", proof(probes), walls(held))
+        }
+        Event::NotStarted { reason, shortfalls, failed_probes } => {
+            not_started(reason, shortfalls, failed_probes)
+        }
+        Event::Ended { ending, usage, observed, .. } => {
+            let programs = observed.programs.len() as u64 + observed.programs_dropped;
+            format!("{}; {programs} programs", ended(ending, usage))
+        }
+        Event::Inspected { changes, changes_dropped, held_back } => {
+            format!("{}{}", changed(changes, *changes_dropped), waiting(held_back))
+        }
+        Event::TornDown { teardown } => torn_down(teardown),
+        Event::Applied { changes, held_back } | Event::AppliedUndone { changes, held_back } => {
+            format!("{}{}", changed(changes, 0), waiting(held_back))
+        }
+        Event::Undone { layers } => listed("layer", layers),
+        Event::Forked { from, layers } => format!("from {from} with {}", counted(layers.len(), "layer")),
+        Event::TaskState { state } => state.to_string(),
+        Event::ModelTurn { model, tokens, .. } => {
+            let prompt = tokens.prompt_cache_hit.saturating_add(tokens.prompt_cache_miss);
+            let (hit, out) = (tokens.prompt_cache_hit, tokens.completion);
+            format!("{model}: {prompt} tokens in ({hit} cached), {out} out")
+        }
+        Event::AgentConfined { probes } => proof(probes),
+        Event::Recovered { removed, unknown } => {
+            format!(
+                "removed {}; end unknown: {}",
+                counted(removed.len(), "leftover"),
+                listed("action", unknown)
+            )
+        }
+        Event::Removed { layers } => listed("layer", layers),
+    }
+}
+
+fn principal(principal: &Principal) -> String {
+    match principal {
+        Principal::User(name) => format!("user {name}"),
+        Principal::Agent(name) => format!("agent {name}"),
+        Principal::Engine => "engine".to_owned(),
+    }
+}
+
+fn decided(decision: &DecisionRecord) -> String {
+    let verdict = match decision.verdict {
+        Verdict::Allow => "allowed",
+        Verdict::Narrow => "allowed with less",
+        Verdict::RequireApproval => "needs approval",
+        Verdict::Deny => "denied",
+    };
+    let advice = match decision.verdict {
+        Verdict::Allow => String::new(),
+        _ => format!(": {}", decision.advice),
+    };
+    format!("{verdict} ({}) by {}{advice}", decision.reason, decision.rules.join(", "))
+}
+
+fn not_started(reason: &str, shortfalls: &[model::enforcement::Shortfall], failed: &[Probe]) -> String {
+    let layers =
+        shortfalls.iter().map(|short| format!("{} is {}, needs {}", short.layer, short.has, short.needs));
+    let probes = failed.iter().map(|probe| format!("probe {} of {} failed", probe.name, probe.layer));
+    std::iter::once(reason.to_owned()).chain(layers).chain(probes).collect::<Vec<_>>().join("; ")
+}
+
+fn proof(probes: &[Probe]) -> String {
+    let held = probes.iter().filter(|probe| probe.held).count();
+    format!("{held} of {} probes held", probes.len())
+}
+
+fn walls(held: &[Held]) -> String {
+    let count = |level| held.iter().filter(|held| held.level == level).count();
+    let (hard, watched, absent) = (count(Level::Hard), count(Level::Watched), count(Level::Absent));
+    format!("{hard} layers hard, {watched} watched, {absent} absent")
+}
+
+fn ended(ending: &Ending, usage: &Usage) -> String {
+    let (wall, cpu) = (display_duration(usage.wall_time), display_duration(usage.cpu_time));
+    format!("{ending} after {wall}; cpu {cpu}, memory {}, disk {}", usage.memory_peak, usage.disk)
+}
+
+fn changed(changes: &[Change], dropped: u64) -> String {
+    if changes.is_empty() && dropped == 0 {
+        return "no changes".to_owned();
+    }
+    let mark = |change: &Change| match change.kind {
+        ChangeKind::Created => '+',
+        ChangeKind::Modified => '~',
+        ChangeKind::Deleted => '-',
+    };
+    let total = changes.len() as u64 + dropped;
+    let path = |change: &Change| String::from_utf8_lossy(change.path.as_bytes()).into_owned();
+    let named: Vec<String> =
+        changes.iter().take(5).map(|change| format!("{}{}", mark(change), path(change))).collect();
+    let more = if total > named.len() as u64 { " …" } else { "" };
+    format!("{}: {}{more}", counted(total, "change"), named.join(" "))
+}
+
+fn waiting(held_back: &[HeldBack]) -> String {
+    match held_back {
+        [] => String::new(),
+        [first, rest @ ..] => {
+            let more = if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+            format!("; waits for a person: {} ({}){more}", lossy(&first.path), first.reason)
+        }
+    }
+}
+
+fn torn_down(teardown: &Teardown) -> String {
+    if teardown.is_clean() {
+        return format!("clean: {} kinds of things gone", teardown.gone.len());
+    }
+    format!("left: {}", teardown.left.join(", "))
+}
+
+fn listed(what: &str, items: &[impl ToString]) -> String {
+    match items {
+        [] => format!("no {what}s"),
+        [one] => format!("{what} {}", one.to_string()),
+        [first, .., last] => {
+            format!("{}: {} … {}", counted(items.len(), what), first.to_string(), last.to_string())
+        }
+    }
+}
+
+fn counted(count: impl TryInto<u64>, what: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn lossy(text: &OsText) -> String {
+    String::from_utf8_lossy(text.as_bytes()).into_owned()
+}
+
+/// Writes arguments so that their boundaries can be seen, the way a shell would need them.
+fn command(argv: &[OsText]) -> String {
+    argv.iter().map(|argument| quoted(&lossy(argument))).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(argument: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "_-./=:@%+,".contains(c);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument.to_owned();
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_boundaries_of_arguments_are_shown() {
+        let argv: Vec<OsText> = ["sh", "-c", "echo it's", ""].map(|a| a.try_into().expect("no NUL")).into();
+        assert_eq!(command(&argv), r"sh -c 'echo it'\''s' ''");
+    }
+
+    #[test]
+    fn a_refusal_says_what_to_do_instead() {
+        let decision = DecisionRecord {
+            verdict: Verdict::Deny,
+            rules: vec!["default/no-network".to_owned()],
+            reason: "network".to_owned(),
+            advice: "work offline".to_owned(),
+            person_may_allow: false,
+            grant: None,
+            policy: model::Digest::of(b"policy"),
+        };
+        assert_eq!(decided(&decision), "denied (network) by default/no-network: work offline");
+    }
+
+    #[test]
+    fn one_thing_is_not_many() {
+        assert_eq!(counted(1u64, "change"), "1 change");
+        assert_eq!(counted(2u64, "change"), "2 changes");
+        assert_eq!(listed("layer", &["act-1"]), "layer act-1");
+        assert_eq!(listed("layer", &["act-1", "act-2"]), "2 layers: act-1 … act-2");
+    }
+}

@@ -1,0 +1,283 @@
+//! The check of a log: does each record follow on the one before it, and does the end agree with a head kept elsewhere.
+
+use std::fmt;
+
+use model::LogId;
+use model::text::escape;
+use serde::Serialize;
+
+use crate::error::AuditError;
+use crate::head::Head;
+use crate::record::{FORMAT, Record};
+use crate::storage::{Malformed, ReadError};
+
+/// What the check of a log found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "result", rename_all = "kebab-case")]
+pub enum Verification {
+    /// Every record follows on the one before it. Whoever knows the format could have written all of it anew.
+    Consistent {
+        /// The last record.
+        end: Head,
+    },
+    /// Every record follows on the one before it, and the log holds the head that was kept elsewhere: nothing up
+    /// to that head was changed, and what comes after it agrees with itself.
+    Anchored {
+        /// The last record.
+        end: Head,
+        /// The number of the last record that the head vouches for.
+        anchored: u64,
+    },
+    /// The log is not as it was written.
+    Broken(Broken),
+}
+
+/// The first bad record of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// The number of the record; zero stands for the start of the log itself.
+    pub record: u64,
+    /// What is wrong with it.
+    pub flaw: Flaw,
+}
+
+/// What is wrong with a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "flaw", rename_all = "kebab-case")]
+pub enum Flaw {
+    /// Its content is not what its digest was made over.
+    Edited,
+    /// It agrees with itself, and the record after it was made on top of another one.
+    Replaced,
+    /// It is missing.
+    Dropped {
+        /// The number of the record that stands there instead.
+        next: u64,
+    },
+    /// It is missing in its place, and a later record stands there.
+    Swapped {
+        /// The number of the record that stands there.
+        found: u64,
+    },
+    /// It was there already.
+    Duplicated {
+        /// The number of the record before the second one.
+        after: u64,
+    },
+    /// It is missing, and so are all that came after it.
+    Cut {
+        /// The number of the record that the log must reach.
+        ends: u64,
+    },
+    /// It is the first one and was made on top of another log's first value.
+    OtherLog,
+    /// The head that was kept elsewhere names another record in its place: it, or some record before it, was
+    /// written anew.
+    Rewritten,
+    /// The head that was kept elsewhere belongs to another log.
+    OtherHead {
+        /// The log of that head.
+        log: LogId,
+    },
+    /// It has a format that this build does not know.
+    Format {
+        /// The format.
+        format: u32,
+    },
+    /// It is no record at all.
+    Malformed(#[serde(serialize_with = "as_text")] Malformed),
+    /// It holds no event that this build knows.
+    Event {
+        /// Why.
+        why: String,
+    },
+    /// An export ends after it, without its last line.
+    Unfinished,
+    /// The last line of an export does not name the record before it.
+    LastLine,
+    /// Something comes after the last line of an export.
+    AfterLastLine,
+}
+
+/// Checks records in order, one in memory at a time, and names the first bad one.
+///
+/// A record that was edited and given a new digest is told from the ones around it by the record after it. The last
+/// records of a log have none, so only a head that was kept elsewhere shows that they were changed or cut.
+///
+/// # Errors
+/// When the records cannot be read; that says nothing about them.
+pub fn verify(
+    records: impl IntoIterator<Item = Result<Record, ReadError>>,
+    log: &LogId,
+    anchor: Option<&Head>,
+) -> Result<Verification, AuditError> {
+    let mut records = records.into_iter();
+    let mut end = Head::genesis(log.clone());
+    if let Some(anchor) = anchor.filter(|anchor| anchor.log != *log) {
+        return Ok(broken(0, Flaw::OtherHead { log: anchor.log.clone() }));
+    }
+    while let Some(read) = records.next() {
+        let record = match read {
+            Ok(record) => record,
+            Err(ReadError::Malformed(malformed)) => {
+                return Ok(broken(end.seq + 1, Flaw::Malformed(malformed)));
+            }
+            Err(ReadError::Source(source)) => return Err(AuditError::Unreadable(source)),
+        };
+        if let Some(found) = first_flaw(&record, &end, || records.next()) {
+            return Ok(Verification::Broken(found));
+        }
+        end.seq = record.seq;
+        end.digest = record.digest;
+        if anchor.is_some_and(|anchor| anchor.seq == end.seq && anchor.digest != end.digest) {
+            return Ok(broken(end.seq, Flaw::Rewritten));
+        }
+    }
+    Ok(against(anchor, end))
+}
+
+/// Compares the end of a log whose records follow on each other with the head that was kept elsewhere.
+fn against(anchor: Option<&Head>, end: Head) -> Verification {
+    match anchor {
+        None => Verification::Consistent { end },
+        Some(anchor) if anchor.seq > end.seq => broken(end.seq + 1, Flaw::Cut { ends: anchor.seq }),
+        // No record passed by that could have been compared with the head of an empty log.
+        Some(anchor) if anchor.seq == 0 && *anchor != Head::genesis(end.log.clone()) => {
+            broken(0, Flaw::Rewritten)
+        }
+        Some(anchor) => Verification::Anchored { anchored: anchor.seq, end },
+    }
+}
+
+fn broken(record: u64, flaw: Flaw) -> Verification {
+    Verification::Broken(Broken { record, flaw })
+}
+
+/// Returns what is wrong with a record that must follow on `end`; `next` reads on, to tell one cause from another.
+fn first_flaw(
+    record: &Record,
+    end: &Head,
+    next: impl FnOnce() -> Option<Result<Record, ReadError>>,
+) -> Option<Broken> {
+    let expected = end.seq + 1;
+    let found = |record, flaw| Some(Broken { record, flaw });
+    if let Some(flaw) = own_flaw(record) {
+        return found(expected, flaw);
+    }
+    if record.seq < expected {
+        return found(record.seq, Flaw::Duplicated { after: end.seq });
+    }
+    let follower = || next().and_then(Result::ok);
+    if record.seq > expected {
+        // Where records are merely missing, the next one goes on; where two changed places, it goes back.
+        let back = follower().is_some_and(|next| next.seq < record.seq);
+        let flaw =
+            if back { Flaw::Swapped { found: record.seq } } else { Flaw::Dropped { next: record.seq } };
+        return found(expected, flaw);
+    }
+    if record.previous != end.digest {
+        return Some(broken_link(record, end, follower()));
+    }
+    event_flaw(record).map(|flaw| Broken { record: expected, flaw })
+}
+
+/// Tells which of two records was replaced, when the second was not made on top of the first.
+fn broken_link(record: &Record, end: &Head, follower: Option<Record>) -> Broken {
+    if end.seq == 0 {
+        return Broken { record: record.seq, flaw: Flaw::OtherLog };
+    }
+    let followed = follower.is_none_or(|next| next.seq == record.seq + 1 && next.previous == record.digest);
+    let record = if followed { end.seq } else { record.seq };
+    Broken { record, flaw: Flaw::Replaced }
+}
+
+/// Returns what is wrong with a record taken alone, its event apart.
+pub(crate) fn own_flaw(record: &Record) -> Option<Flaw> {
+    if record.format != FORMAT {
+        return Some(Flaw::Format { format: record.format });
+    }
+    (record.computed_digest() != record.digest).then_some(Flaw::Edited)
+}
+
+fn event_flaw(record: &Record) -> Option<Flaw> {
+    record.parse_event().err().map(|error| Flaw::Event { why: error.to_string() })
+}
+
+impl Verification {
+    /// Returns the last record's place and digest, when every record follows on the one before it.
+    pub fn end(&self) -> Option<&Head> {
+        match self {
+            Self::Consistent { end } | Self::Anchored { end, .. } => Some(end),
+            Self::Broken(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Verification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Consistent { end } => {
+                write!(f, "internally consistent, not anchored: {} records", end.seq)
+            }
+            Self::Anchored { end, anchored } if end.seq == *anchored => {
+                write!(f, "consistent with the given head: {anchored} records")
+            }
+            Self::Anchored { end, anchored } => write!(
+                f,
+                "consistent with the given head: {anchored} records; {} records after it internally consistent, \
+                 not anchored",
+                end.seq - anchored
+            ),
+            Self::Broken(broken) => broken.fmt(f),
+        }
+    }
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { record, flaw } = self;
+        match flaw {
+            Flaw::Edited => write!(f, "record {record} was edited: its content does not match its digest"),
+            Flaw::Replaced => {
+                write!(f, "record {record} was replaced: the one after it was made on top of another")
+            }
+            Flaw::Dropped { next } => {
+                write!(f, "record {record} is missing: record {next} stands in its place")
+            }
+            Flaw::Swapped { found } => {
+                write!(f, "record {record} is not in its place: record {found} was put before it")
+            }
+            Flaw::Duplicated { after } => write!(f, "record {record} is there again after record {after}"),
+            Flaw::Cut { ends } => {
+                write!(f, "record {record} and what follows are missing: the log must reach {ends}")
+            }
+            Flaw::OtherLog => write!(f, "record {record} is the start of another log"),
+            Flaw::Rewritten => {
+                write!(
+                    f,
+                    "record {record} is not the one that the given head names: it or one before it was rewritten"
+                )
+            }
+            Flaw::OtherHead { log } => write!(f, "the given head belongs to another log, `{log}`"),
+            Flaw::Format { format } => {
+                write!(
+                    f,
+                    "record {record} has format {format}, and this build reads only {FORMAT}: use a newer one"
+                )
+            }
+            Flaw::Malformed(why) => write!(f, "record {record} cannot be read: {why}"),
+            Flaw::Event { why } => write!(f, "record {record} holds no event that is known: {}", escape(why)),
+            Flaw::Unfinished => {
+                write!(f, "the export ends after record {record} without its last line: it was cut")
+            }
+            Flaw::LastLine => {
+                write!(f, "the last line of the export does not name record {record}, the last one")
+            }
+            Flaw::AfterLastLine => write!(f, "something comes after the last line of the export"),
+        }
+    }
+}
+
+fn as_text<S: serde::Serializer>(malformed: &Malformed, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map([("why", malformed.to_string())])
+}
