@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use model::action::Principal;
-use model::{ActionId, Canonical, Change, Digest, FileKind, TaskId};
+use model::{ActionId, Canonical, Change, Digest, FileKind, OsText, TaskId};
 
 use crate::decision::Subject;
 use crate::facts::Classes;
@@ -14,13 +14,27 @@ use crate::facts::Classes;
 ///
 /// Changes of different classes are asked about one group at a time, so that what may go is not held back by
 /// what must wait.
+#[derive(Debug)]
 pub struct Apply {
     principal: Principal,
+    workspace: OsText,
     mode: ApplyMode,
     classes: Classes,
     kinds: BTreeSet<&'static str>,
     changes: usize,
     digest: Digest,
+}
+
+/// Where changes come from and where they would go.
+#[derive(Debug, Clone, Copy)]
+pub struct ApplySource<'a> {
+    /// The task.
+    pub task: &'a TaskId,
+    /// The directory on the host that would be written.
+    pub workspace: &'a OsText,
+    /// The layers that hold the changes, oldest first. A layer never changes once it is written, so their names
+    /// stand for the contents of the files.
+    pub layers: &'a [ActionId],
 }
 
 /// How much a person said about applying beforehand.
@@ -46,27 +60,32 @@ impl ApplyMode {
 }
 
 impl Apply {
-    /// Takes the changes of these layers (oldest first) that all belong to `classes`.
+    /// Takes the changes of a task that all belong to `classes`, to be written by `principal`.
     pub fn new(
         principal: Principal,
         mode: ApplyMode,
-        task: &TaskId,
-        layers: &[ActionId],
+        source: ApplySource<'_>,
         changes: &[Change],
         classes: Classes,
     ) -> Self {
+        let ApplySource { task, workspace, layers } = source;
         let mut canonical = Canonical::new("fumehood apply 1");
-        canonical.field(task.as_str().as_bytes()).value(&principal);
-        // A layer never changes once it is written, so its name stands for the contents of its files.
+        canonical.value(&principal).field(task.as_str().as_bytes()).field(workspace.as_bytes());
         canonical.list(layers.iter().map(|layer| layer.as_str().as_bytes()));
         canonical.value(&changes).value(&classes);
         let kinds = changes.iter().map(|change| kind_name(change.file)).collect();
-        Self { principal, mode, classes, kinds, changes: changes.len(), digest: canonical.digest() }
+        let (workspace, digest) = (workspace.clone(), canonical.digest());
+        Self { principal, workspace, mode, classes, kinds, changes: changes.len(), digest }
     }
 
     /// Returns who wants it.
     pub fn principal(&self) -> &Principal {
         &self.principal
+    }
+
+    /// Returns the directory on the host that would be written.
+    pub fn workspace(&self) -> &OsText {
+        &self.workspace
     }
 
     /// Returns how much was said beforehand.

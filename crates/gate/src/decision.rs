@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use audit::Receipt;
 use model::event::{DecisionRecord, Event, Verdict};
 use model::{Action, Digest, Grant};
 use serde::Serialize;
@@ -29,19 +30,6 @@ pub enum Decision<S: Subject = Granted> {
     RequireApproval(ApprovalRequest),
     /// No. This is an answer, not an error.
     Deny(Denial),
-}
-
-/// Why a decision is what it is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Explanation {
-    /// The rules that decided, by their ids; none when no rule permits it.
-    pub rules: Vec<String>,
-    /// A stable code for programs.
-    pub reason: String,
-    /// What the asker may do instead.
-    pub advice: String,
-    /// Whether a person could allow it.
-    pub person_may_allow: bool,
 }
 
 /// An action together with the grant that it was given, which is at most what it asked for.
@@ -140,6 +128,18 @@ impl<S: Subject> Authorization<S> {
     /// Returns what was authorized, for looking at.
     pub fn subject(&self) -> &S {
         &self.subject
+    }
+
+    /// Turns the yes into a permit by the receipt for the event that recorded it.
+    ///
+    /// # Errors
+    /// When the receipt is for another decision. The authorization is spent all the same.
+    pub fn recorded(self, receipt: &Receipt) -> Result<Permit<S>, ReceiptMismatch> {
+        if receipt.covers_decision(&self.subject.digest(), &self.record) {
+            Ok(Permit { subject: self.subject })
+        } else {
+            Err(ReceiptMismatch)
+        }
     }
 }
 

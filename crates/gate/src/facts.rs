@@ -44,15 +44,13 @@ impl Facts {
     pub fn new(profile: Profile, now: Timestamp) -> Self {
         Self { profile, inputs: Vec::new(), classes: BTreeMap::new(), approvals: Vec::new(), now }
     }
-
-    /// Returns the roles that approved exactly this, as people, and not too long ago.
-    pub(crate) fn roles_for(&self, subject: Digest) -> BTreeSet<String> {
-        roles_for(&self.approvals, subject, self.now)
-    }
 }
 
+/// Roles of people who said yes.
+pub(crate) type Roles = BTreeSet<String>;
+
 /// Returns the roles among `approvals` that cover `subject` at this time.
-pub(crate) fn roles_for(approvals: &[Approval], subject: Digest, now: Timestamp) -> BTreeSet<String> {
+pub(crate) fn roles_for(approvals: &[Approval], subject: Digest, now: Timestamp) -> Roles {
     let counts = |approval: &&Approval| {
         approval.subject == subject
             && matches!(approval.approver, Principal::User(_))

@@ -10,11 +10,21 @@
 
 mod apply;
 mod decision;
+mod error;
 mod facts;
+mod gate;
+mod obligation;
+mod policy;
+mod question;
+mod rule;
+mod settled;
+mod words;
 
-pub use apply::{Apply, ApplyMode};
+pub use apply::{Apply, ApplyMode, ApplySource};
 pub use decision::{
-    Answer, ApprovalRequest, Authorization, Decision, Denial, Explanation, Granted, Permit, ReceiptMismatch,
-    Subject,
+    Answer, ApprovalRequest, Authorization, Decision, Denial, Granted, Permit, ReceiptMismatch, Subject,
 };
+pub use error::{GateError, RulePlace};
 pub use facts::{Approval, Classes, Facts};
+pub use gate::Gate;
+pub use policy::{DEFAULT_BUNDLE, Policy, SCHEMA};

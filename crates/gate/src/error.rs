@@ -1,0 +1,76 @@
+//! Why a policy cannot be used. Each of these means: deny everything.
+
+use std::fmt::{self, Write as _};
+
+use cedar_policy::ParseErrors;
+use model::text::escape;
+
+/// Says what is wrong with a policy. Until it is repaired, everything is denied.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GateError {
+    /// There is no policy.
+    #[error(
+        "there is no policy, so everything is denied: name one in the settings, or leave them at the default"
+    )]
+    Missing,
+    /// The text holds no rule.
+    #[error("the policy holds no rule, so it would deny everything: remove it, or write rules into it")]
+    Empty,
+    /// The text holds rules, but none that permits.
+    #[error(
+        "the policy holds no `permit`, so it would deny everything: every layer must permit what is to happen, \
+         a layer that only tightens starts with one `permit` for all and adds `forbid` rules"
+    )]
+    PermitsNothing,
+    /// The text is no Cedar.
+    #[error("the policy cannot be read: {0}")]
+    Unreadable(String),
+    /// The text is Cedar, but does not fit the questions that are asked.
+    #[error("the policy does not fit the schema: {0}")]
+    Invalid(String),
+    /// A rule lacks something, or says something that nobody understands.
+    #[error("rule {place} {wrong}")]
+    Rule {
+        /// Which rule.
+        place: RulePlace,
+        /// What is wrong with it, and what to do.
+        wrong: String,
+    },
+}
+
+impl GateError {
+    /// Says where the text stops being Cedar.
+    pub(crate) fn unreadable(text: &str, errors: &ParseErrors) -> Self {
+        use miette::Diagnostic as _;
+        let first = errors.iter().next();
+        let mut message = first.map_or_else(|| errors.to_string(), ToString::to_string);
+        let offset = first.and_then(|error| error.labels()?.next()).map(|label| label.offset());
+        if let Some(before) = offset.and_then(|offset| text.get(..offset)) {
+            let _ = write!(message, ", in line {}", before.matches('\n').count() + 1);
+        }
+        Self::Unreadable(escape(&message).into_owned())
+    }
+
+    /// Says what the schema does not allow.
+    pub(crate) fn invalid(error: &dyn std::error::Error) -> Self {
+        Self::Invalid(escape(&error.to_string()).into_owned())
+    }
+}
+
+/// Where a rule stands: its number in the text, from 1, and its id when it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RulePlace {
+    /// The number, from 1.
+    pub number: usize,
+    /// The id.
+    pub id: Option<String>,
+}
+
+impl fmt::Display for RulePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.id {
+            Some(id) => write!(f, "{} (`{}`)", self.number, escape(id)),
+            None => write!(f, "{}", self.number),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! The gate: asks every layer of policy every question, and makes one decision out of the answers.
+//!
+//! A refusal that a rule says how to lift (by a smaller grant, or somebody's yes) is lifted for a try, and the
+//! whole policy is asked again about the result. So Cedar decides about exactly the grant that is given in the
+//! end, and the rules about approvals live in the policy alone.
+
+use cedar_policy::Authorizer;
+use model::action::Principal;
+use model::{Action, Canonical, Digest, Grant, Timestamp};
+
+use crate::apply::Apply;
+use crate::decision::{Decision, Granted, Subject};
+use crate::error::GateError;
+use crate::facts::{Approval, Facts, Roles, roles_for};
+use crate::obligation::Obligation;
+use crate::policy::{Policy, Ruling};
+use crate::question::{Question, questions_of};
+use crate::rule::Remedy;
+use crate::settled::{Cause, Cited, Refusal, Settled};
+use crate::words::{About, put};
+
+/// Each try makes the grant smaller or supposes another role, so no policy can keep the gate busy for long; rules
+/// that need more tries than this undo each other, and the refusal stands.
+const MOST_TRIES: usize = 8;
+
+/// Decides. Every layer of policy must permit; a layer can only take away.
+pub struct Gate {
+    layers: Layers,
+    authorizer: Authorizer,
+    digest: Digest,
+}
+
+enum Layers {
+    Open(Vec<Layer>),
+    /// There is no policy that can be used, for this reason.
+    Closed(String),
+}
+
+struct Layer {
+    /// What stands before the ids of its rules in the record.
+    prefix: &'static str,
+    policy: Policy,
+}
+
+/// Something to be decided.
+trait Case {
+    fn about(&self) -> About<'_>;
+    fn questions(&self) -> Vec<Question<'_>>;
+    /// Makes what is asked for smaller, and tells whether that changed anything.
+    fn narrow(&mut self, obligation: Obligation) -> bool;
+}
+
+struct ActionCase<'a> {
+    action: &'a Action,
+    grant: Grant,
+    facts: &'a Facts,
+    service: Option<&'a str>,
+}
+
+impl Gate {
+    /// Opens a gate with the organisation's policy and, where there is one, the repository's.
+    pub fn new(organisation: Policy, repository: Option<Policy>) -> Self {
+        let mut layers = vec![Layer { prefix: "", policy: organisation }];
+        layers.extend(repository.map(|policy| Layer { prefix: "repository/", policy }));
+        let digest = digest_of(&layers);
+        Self { layers: Layers::Open(layers), authorizer: Authorizer::new(), digest }
+    }
+
+    /// Makes a gate that denies everything, because there is no policy that can be used.
+    pub fn closed(error: &GateError) -> Self {
+        Self {
+            layers: Layers::Closed(error.to_string()),
+            authorizer: Authorizer::new(),
+            digest: digest_of(&[]),
+        }
+    }
+
+    /// Returns the digest over all layers of the policy.
+    pub fn policy(&self) -> Digest {
+        self.digest
+    }
+
+    /// Decides about an action of a person or an agent.
+    pub fn decide(&self, action: Action, facts: &Facts) -> Decision {
+        match action.request().principal {
+            Principal::User(_) | Principal::Agent(_) => self.decide_action(action, facts, None),
+            Principal::Engine => self.refuse(action, Cause::WrongPrincipal),
+        }
+    }
+
+    /// Decides about a helper of the engine's own, by the name of its service: class `internal`.
+    pub fn decide_internal(&self, action: Action, service: &str, facts: &Facts) -> Decision {
+        match action.request().principal {
+            Principal::Engine => self.decide_action(action, facts, Some(service)),
+            Principal::User(_) | Principal::Agent(_) => self.refuse(action, Cause::WrongPrincipal),
+        }
+    }
+
+    /// Decides whether changes may be written to the host's directory.
+    pub fn decide_apply(&self, mut apply: Apply, approvals: &[Approval], now: Timestamp) -> Decision<Apply> {
+        let roles = roles_for(approvals, apply.digest(), now);
+        let settled = self.settle(&mut apply, roles);
+        settled.into_decision(self.digest, apply, None)
+    }
+
+    fn decide_action(&self, action: Action, facts: &Facts, service: Option<&str>) -> Decision {
+        if action.grant().profile.name != facts.profile.name {
+            return self.refuse(action, Cause::OtherProfile);
+        }
+        let roles = roles_for(&facts.approvals, action.digest(), facts.now);
+        let mut case = ActionCase { action: &action, grant: action.grant().clone(), facts, service };
+        let settled = self.settle(&mut case, roles);
+        let grant = case.grant;
+        settled.into_decision(self.digest, Granted { action, grant: grant.clone() }, Some(grant))
+    }
+
+    fn refuse(&self, action: Action, cause: Cause<'_>) -> Decision {
+        let what = format!("use the tool `{}` here", action.request().tool.name());
+        let grant = action.grant().clone();
+        Settled::no(&[Refusal { what, cause }]).into_decision(self.digest, Granted { action, grant }, None)
+    }
+
+    /// Asks, lifts what can be lifted, and asks again, until the answer is clear.
+    fn settle(&self, case: &mut impl Case, given: Roles) -> Settled {
+        let (mut narrowed_by, mut approved_by) = (Vec::new(), Vec::new());
+        let mut roles = given.clone();
+        let mut refusals = Vec::new();
+        for _ in 0..MOST_TRIES {
+            let permits;
+            (permits, refusals) = self.ask_all(case, &roles);
+            if refusals.is_empty() {
+                let missing = roles.difference(&given).cloned().collect();
+                return Settled::yes(&permits, &narrowed_by, &approved_by, missing);
+            }
+            if refusals.iter().any(|refusal| !refusal.can_be_lifted()) {
+                break;
+            }
+            // What a smaller grant lifts needs nobody's yes, so that comes first.
+            if !narrow_all(case, &refusals, &mut narrowed_by)
+                && !suppose_all(&mut roles, &refusals, &mut approved_by)
+            {
+                break;
+            }
+        }
+        Settled::no(&refusals)
+    }
+
+    /// Puts every question to every layer.
+    fn ask_all<'g>(&'g self, case: &impl Case, roles: &Roles) -> (Vec<Cited<'g>>, Vec<Refusal<'g>>) {
+        let (mut permits, mut refusals) = (Vec::new(), Vec::new());
+        for question in case.questions() {
+            match self.ask(&question, case.about(), roles) {
+                Ok(rules) => permits.extend(rules),
+                Err(cause) => refusals.push(Refusal { what: question.to_string(), cause }),
+            }
+        }
+        // Every question that is permitted is so by a rule: nothing was asked, and nothing means no.
+        if permits.is_empty() && refusals.is_empty() {
+            refusals.push(Refusal { what: "do nothing at all".to_owned(), cause: Cause::Unaskable });
+        }
+        (permits, refusals)
+    }
+
+    fn ask(
+        &self,
+        question: &Question<'_>,
+        about: About<'_>,
+        roles: &Roles,
+    ) -> Result<Vec<Cited<'_>>, Cause<'_>> {
+        let layers = match &self.layers {
+            Layers::Open(layers) => layers,
+            Layers::Closed(why) => return Err(Cause::Closed(why)),
+        };
+        let (request, entities) = put(question, about, roles).map_err(|_| Cause::Unaskable)?;
+        let (mut permits, mut forbids) = (Vec::new(), Vec::new());
+        for Layer { prefix, policy } in layers {
+            let cite = |rules: Vec<_>| rules.into_iter().map(|rule| Cited { prefix, rule });
+            match policy.ask(&self.authorizer, &request, &entities) {
+                Ruling::Permitted(rules) => permits.extend(cite(rules)),
+                Ruling::Forbidden(rules) => forbids.extend(cite(rules)),
+                Ruling::Silent => return Err(Cause::Silent { prefix }),
+                Ruling::Failed(rules) => return Err(Cause::Failed(cite(rules).collect())),
+            }
+        }
+        if forbids.is_empty() { Ok(permits) } else { Err(Cause::Forbidden(forbids)) }
+    }
+}
+
+fn digest_of(layers: &[Layer]) -> Digest {
+    let digests: Vec<Digest> = layers.iter().map(|layer| layer.policy.digest()).collect();
+    let mut canonical = Canonical::new("fumehood policy layers 1");
+    canonical.list(digests.iter().map(|digest| digest.as_bytes().as_slice())).digest()
+}
+
+/// Does every obligation that the refusals name, and tells whether one of them changed anything.
+fn narrow_all<'g>(case: &mut impl Case, refusals: &[Refusal<'g>], by: &mut Vec<(String, Cited<'g>)>) -> bool {
+    let mut changed = false;
+    for (what, cited) in refusals.iter().flat_map(Refusal::forbids) {
+        if let Some(Remedy::Obligation(obligation)) = cited.rule.remedy
+            && case.narrow(obligation)
+        {
+            changed = true;
+            by.push((what.to_owned(), cited));
+        }
+    }
+    changed
+}
+
+/// Supposes every yes that the refusals name, and tells whether one of them is new.
+fn suppose_all<'g>(roles: &mut Roles, refusals: &[Refusal<'g>], by: &mut Vec<(String, Cited<'g>)>) -> bool {
+    let mut changed = false;
+    for (what, cited) in refusals.iter().flat_map(Refusal::forbids) {
+        if let Some(Remedy::Approval(role)) = &cited.rule.remedy {
+            changed |= roles.insert(role.clone());
+            by.push((what.to_owned(), cited));
+        }
+    }
+    changed
+}
+
+impl Case for ActionCase<'_> {
+    fn about(&self) -> About<'_> {
+        About::Action { action: self.action, grant: &self.grant }
+    }
+
+    fn questions(&self) -> Vec<Question<'_>> {
+        questions_of(self.action, &self.grant, self.facts, self.service)
+    }
+
+    fn narrow(&mut self, obligation: Obligation) -> bool {
+        obligation.narrow(&mut self.grant, &self.facts.profile, &self.action.request().tool)
+    }
+}
+
+impl Case for Apply {
+    fn about(&self) -> About<'_> {
+        About::Apply(self)
+    }
+
+    fn questions(&self) -> Vec<Question<'_>> {
+        vec![Question::Apply(self)]
+    }
+
+    fn narrow(&mut self, _: Obligation) -> bool {
+        false
+    }
+}

@@ -1,0 +1,270 @@
+//! Questions: what an action, or an apply, means in the words of the schema.
+//!
+//! INVARIANT: every permission that a grant can hold beyond the least has its question here. `questions_of` takes
+//! the grant apart field by field, so a new field does not compile until somebody has thought about it.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use model::grant::{Input, Network, Programs, WorkspaceAccess};
+use model::limits::DiskMode;
+use model::units::display_duration;
+use model::{Action, Grant, LimitKind, Limits, OsText, Profile, Tool, WorkspacePath};
+
+use crate::apply::Apply;
+use crate::facts::{Classes, Facts};
+
+/// The class of a path that nobody has looked at.
+const UNCLASSIFIED: &str = "unclassified";
+
+/// One question to the policy.
+#[derive(Debug, Clone)]
+pub(crate) enum Question<'a> {
+    /// May this program be started, as an action or as the named helper?
+    Start { argv: &'a [OsText], service: Option<&'a str> },
+    /// May this be read, listed or searched? The whole workspace when there is no path.
+    Look { tool: &'static str, path: Option<&'a WorkspacePath> },
+    /// May this path be written?
+    Change { tool: &'static str, path: &'a WorkspacePath, classes: Option<&'a Classes> },
+    /// May it reach what the host reaches?
+    UseNetwork,
+    /// May a limit be wider than the profile says?
+    WidenLimit(Widening),
+    /// May this credential of the workspace be seen?
+    ShowCredential(&'a WorkspacePath),
+    /// May this file or directory of the host be seen?
+    ShowInput { input: &'a Input, named_by_person: bool },
+    /// May it use a terminal?
+    UseTerminal,
+    /// May these changes be written to the host?
+    Apply(&'a Apply),
+}
+
+/// A limit that is asked to be wider than the profile's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Widening {
+    pub(crate) limit: String,
+    pub(crate) asked: u64,
+    pub(crate) profile_allows: u64,
+    shown: String,
+}
+
+/// Returns all that an action with this grant must be permitted.
+pub(crate) fn questions_of<'a>(
+    action: &'a Action,
+    grant: &'a Grant,
+    facts: &'a Facts,
+    service: Option<&'a str>,
+) -> Vec<Question<'a>> {
+    // A list of programs, and reading only, can but take away; they are facts of the other questions.
+    let Grant { workspace: _, network, profile, programs: Programs::Any | Programs::Only(_), inputs, .. } =
+        grant;
+    let Grant { shown_credentials, terminal, .. } = grant;
+    let mut questions = questions_of_tool(&action.request().tool, facts, service);
+    questions.extend((*network == Network::Host).then_some(Question::UseNetwork));
+    questions.extend(widenings(profile, &facts.profile).into_iter().map(Question::WidenLimit));
+    questions.extend(shown_credentials.iter().map(Question::ShowCredential));
+    questions.extend(
+        inputs
+            .iter()
+            .map(|input| Question::ShowInput { input, named_by_person: facts.inputs.contains(input) }),
+    );
+    questions.extend(terminal.then_some(Question::UseTerminal));
+    questions
+}
+
+fn questions_of_tool<'a>(tool: &'a Tool, facts: &'a Facts, service: Option<&'a str>) -> Vec<Question<'a>> {
+    let name = tool.name();
+    match tool {
+        Tool::Run { argv } => vec![Question::Start { argv, service }],
+        Tool::Read { path } => vec![Question::Look { tool: name, path: Some(path) }],
+        Tool::List { path } | Tool::Search { path, .. } => {
+            vec![Question::Look { tool: name, path: path.as_ref() }]
+        }
+        Tool::Write { .. } | Tool::Patch { .. } => {
+            let change = |path| Question::Change { tool: name, path, classes: facts.classes.get(path) };
+            tool.writes().iter().map(change).collect()
+        }
+    }
+}
+
+/// Returns what the asked profile allows beyond the operator's of the same name.
+fn widenings(asked: &Profile, own: &Profile) -> Vec<Widening> {
+    let limits = asked.limits.wider_than(&own.limits).into_iter().map(|kind| {
+        let (most, allowed) = (number(&asked.limits, kind), number(&own.limits, kind));
+        let shown = format!("{} instead of {}", show(&asked.limits, kind), show(&own.limits, kind));
+        Widening { limit: kind.to_string(), asked: most, profile_allows: allowed, shown }
+    });
+    let firmness = [
+        ("cgroup-firmness", asked.cgroup_limits, own.cgroup_limits),
+        ("disk-firmness", asked.disk_limits, own.disk_limits),
+    ];
+    let looser =
+        firmness.into_iter().filter(|(_, asked, own)| asked < own).map(|(name, asked, own)| Widening {
+            limit: name.to_owned(),
+            asked: asked as u64,
+            profile_allows: own as u64,
+            shown: format!("{asked} instead of {own}"),
+        });
+    // On a disk an ordinary user's quota is measured, in memory the kernel holds it.
+    let on_disk = (asked.limits.disk_mode, own.limits.disk_mode) == (DiskMode::Disk, DiskMode::Memory);
+    let mode = on_disk.then(|| Widening {
+        limit: "disk-mode".to_owned(),
+        asked: 1,
+        profile_allows: 0,
+        shown: "disk instead of memory".to_owned(),
+    });
+    limits.chain(looser).chain(mode).collect()
+}
+
+fn number(limits: &Limits, kind: LimitKind) -> u64 {
+    match kind {
+        LimitKind::Memory => limits.memory.get(),
+        LimitKind::Processes => limits.processes.into(),
+        LimitKind::Cpu => limits.millicpus.map_or(u64::MAX, u64::from),
+        LimitKind::WallTime => u64::try_from(limits.wall_time.as_millis()).unwrap_or(u64::MAX),
+        LimitKind::Disk => limits.disk.get(),
+        LimitKind::Files => limits.files,
+        LimitKind::Output => limits.output.get(),
+        LimitKind::OpenFiles => limits.open_files,
+        LimitKind::FileSize => limits.file_size.get(),
+    }
+}
+
+fn show(limits: &Limits, kind: LimitKind) -> String {
+    match kind {
+        LimitKind::Memory => limits.memory.to_string(),
+        LimitKind::Disk => limits.disk.to_string(),
+        LimitKind::Output => limits.output.to_string(),
+        LimitKind::FileSize => limits.file_size.to_string(),
+        LimitKind::WallTime => display_duration(limits.wall_time),
+        LimitKind::Cpu => {
+            limits.millicpus.map_or_else(|| "all".to_owned(), |cpus| format!("{cpus} thousandths"))
+        }
+        LimitKind::Processes | LimitKind::Files | LimitKind::OpenFiles => number(limits, kind).to_string(),
+    }
+}
+
+impl Question<'_> {
+    /// Returns the name of the action in the schema.
+    pub(crate) fn action(&self) -> &'static str {
+        match self {
+            Self::Start { service: None, .. } => "run",
+            Self::Start { service: Some(_), .. } => "internal",
+            Self::Look { tool, .. } | Self::Change { tool, .. } => tool,
+            Self::UseNetwork => "use-network",
+            Self::WidenLimit(_) => "widen-limit",
+            Self::ShowCredential(_) => "show-credential",
+            Self::ShowInput { .. } => "show-input",
+            Self::UseTerminal => "use-terminal",
+            Self::Apply(_) => "apply",
+        }
+    }
+}
+
+impl fmt::Display for Question<'_> {
+    /// Says what is asked, to follow after "may this".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Start { argv, service } => {
+                write!(f, "run `{}`", argv.first().map_or_else(String::new, ToString::to_string))?;
+                service.map_or(Ok(()), |service| write!(f, " for `{}`", model::text::escape(service)))
+            }
+            Self::Look { tool, path: Some(path) } | Self::Change { tool, path, .. } => {
+                write!(f, "{tool} `{path}`")
+            }
+            Self::Look { tool, path: None } => write!(f, "{tool} the workspace"),
+            Self::UseNetwork => f.write_str("use the host's network"),
+            Self::WidenLimit(Widening { limit, shown, .. }) => {
+                write!(f, "have a wider limit ({limit}: {shown})")
+            }
+            Self::ShowCredential(path) => write!(f, "see the credential file `{path}`"),
+            Self::ShowInput { input, .. } => write!(f, "see `{}` of the host", input.source),
+            Self::UseTerminal => f.write_str("use a terminal"),
+            Self::Apply(apply) => apply.fmt(f),
+        }
+    }
+}
+
+/// Returns the classes of a path, or the one that says that nobody has looked.
+pub(crate) fn classes_or_unknown(classes: Option<&Classes>) -> Classes {
+    classes.cloned().unwrap_or_else(|| BTreeSet::from([UNCLASSIFIED.to_owned()]))
+}
+
+/// Returns the name by which policy knows the access to the workspace.
+pub(crate) fn access_name(access: WorkspaceAccess) -> &'static str {
+    match access {
+        WorkspaceAccess::ReadOnly => "read-only",
+        WorkspaceAccess::ReadWrite => "read-write",
+    }
+}
+
+/// Tells whether a program, as it was written, is a file of the workspace.
+///
+/// A name without a slash is looked up in PATH, inside. Links are not followed here: this describes the request to
+/// the policy, it is not what holds the program.
+pub(crate) fn is_in_workspace(program: &OsText, workspace: &Path, directory: Option<&WorkspacePath>) -> bool {
+    if !program.as_bytes().contains(&b'/') {
+        return false;
+    }
+    let start =
+        directory.map_or_else(|| workspace.to_owned(), |directory| workspace.join(directory.as_path()));
+    without_dots(&start.join(program.as_path())).starts_with(without_dots(workspace))
+}
+
+fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
+            }
+            Component::CurDir => {}
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inside(program: &str, directory: Option<&str>) -> bool {
+        let directory = directory.map(|directory| WorkspacePath::parse(directory).expect("inside"));
+        is_in_workspace(&OsText::try_from(program).expect("no NUL"), Path::new("/ws"), directory.as_ref())
+    }
+
+    #[test]
+    fn a_program_of_the_workspace_is_known_however_it_is_written() {
+        assert!(inside("./build.sh", None));
+        assert!(inside("target/debug/x", None));
+        assert!(inside("../build.sh", Some("sub")));
+        assert!(inside("/ws/build.sh", None));
+        assert!(inside("/usr/../ws/./build.sh", None));
+    }
+
+    #[test]
+    fn a_program_elsewhere_is_not_taken_for_one_of_the_workspace() {
+        assert!(!inside("cargo", None));
+        assert!(!inside("/usr/bin/cargo", None));
+        assert!(!inside("../ws-evil/x", None));
+        assert!(!inside("/ws/../usr/bin/env", None));
+    }
+
+    #[test]
+    fn every_way_of_asking_for_more_than_the_profile_is_found() {
+        let strict = Profile::strict();
+        let mut asked = Profile { limits: Profile::default_profile().limits, ..strict.clone() };
+        asked.disk_limits = model::Level::Absent;
+        asked.cgroup_limits = model::Level::Absent;
+        let found: Vec<String> =
+            widenings(&asked, &strict).into_iter().map(|widening| widening.limit).collect();
+        let limits =
+            ["memory", "processes", "wall-time", "disk", "files", "output", "open-files", "file-size"];
+        let others = ["cgroup-firmness", "disk-firmness", "disk-mode"];
+        assert_eq!(found, [limits.as_slice(), &others].concat());
+        assert!(widenings(&strict, &asked).is_empty());
+    }
+}

@@ -1,0 +1,220 @@
+//! Settled: what came out of asking, and how it is told.
+
+use std::collections::BTreeSet;
+
+use model::event::{DecisionRecord, Verdict};
+use model::{Digest, Grant};
+
+use crate::decision::{ApprovalRequest, Authorization, Decision, Denial, Subject};
+use crate::facts::Roles;
+use crate::rule::Rule;
+
+/// A rule, and the layer that it is in.
+#[derive(Clone, Copy)]
+pub(crate) struct Cited<'g> {
+    /// What stands before its id.
+    pub(crate) prefix: &'static str,
+    /// The rule.
+    pub(crate) rule: &'g Rule,
+}
+
+/// One question that was not permitted.
+pub(crate) struct Refusal<'g> {
+    /// What was asked, to follow after "may this".
+    pub(crate) what: String,
+    /// Why not.
+    pub(crate) cause: Cause<'g>,
+}
+
+/// Why a question was not permitted.
+pub(crate) enum Cause<'g> {
+    /// These rules forbid it.
+    Forbidden(Vec<Cited<'g>>),
+    /// No rule of a layer says anything.
+    Silent {
+        /// The layer.
+        prefix: &'static str,
+    },
+    /// These rules could not be evaluated.
+    Failed(Vec<Cited<'g>>),
+    /// The question could not be put.
+    Unaskable,
+    /// There is no policy that can be used.
+    Closed(&'g str),
+    /// This principal cannot ask in this way.
+    WrongPrincipal,
+    /// The facts are those of another profile than the one that the action names.
+    OtherProfile,
+}
+
+/// What came out.
+pub(crate) struct Settled {
+    verdict: Verdict,
+    what: String,
+    missing: Roles,
+    rules: Vec<String>,
+    reason: String,
+    advice: String,
+    person_may_allow: bool,
+}
+
+impl Cited<'_> {
+    fn name(&self) -> String {
+        format!("{}{}", self.prefix, self.rule.id)
+    }
+}
+
+impl<'g> Refusal<'g> {
+    /// Tells whether every rule that refuses says what would lift it.
+    pub(crate) fn can_be_lifted(&self) -> bool {
+        match &self.cause {
+            Cause::Forbidden(rules) => rules.iter().all(|cited| cited.rule.remedy.is_some()),
+            _ => false,
+        }
+    }
+
+    /// Returns the rules that forbid, each with what was asked.
+    pub(crate) fn forbids(&self) -> impl Iterator<Item = (&str, Cited<'g>)> {
+        let rules = match &self.cause {
+            Cause::Forbidden(rules) => rules.as_slice(),
+            _ => &[],
+        };
+        rules.iter().map(|cited| (self.what.as_str(), *cited))
+    }
+
+    /// Returns the rules to name: those that nothing lifts, or all when each could be lifted and it did not help.
+    fn cited(&self) -> Vec<Cited<'g>> {
+        match &self.cause {
+            Cause::Failed(rules) => rules.clone(),
+            Cause::Forbidden(rules) if self.can_be_lifted() => rules.clone(),
+            Cause::Forbidden(rules) => {
+                rules.iter().filter(|cited| cited.rule.remedy.is_none()).copied().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the code of the reason, and what to do instead.
+    fn told(&self) -> (String, String) {
+        let (reason, advice) = match &self.cause {
+            Cause::Forbidden(_) => match self.cited().first() {
+                Some(Cited { rule, .. }) => (rule.reason.as_str(), rule.advice.as_str()),
+                None => ("no-rule-permits", "do without it"),
+            },
+            Cause::Silent { prefix: "" } => (
+                "no-rule-permits",
+                "do without it, or ask whoever keeps the policy for a rule that permits it",
+            ),
+            Cause::Silent { .. } => (
+                "no-rule-permits",
+                "do without it, or ask for a rule in the repository's policy: every layer must permit",
+            ),
+            Cause::Failed(_) => {
+                ("policy-error", "tell whoever keeps the policy that this rule cannot be evaluated")
+            }
+            Cause::Unaskable => ("question-unaskable", "report this as a fault of Fumehood: nothing was run"),
+            Cause::Closed(why) => ("no-usable-policy", *why),
+            Cause::WrongPrincipal => {
+                ("wrong-principal", "the engine asks for its own helpers, and only the engine does")
+            }
+            Cause::OtherProfile => {
+                ("facts-do-not-fit", "report this as a fault of Fumehood: the facts are of another profile")
+            }
+        };
+        (reason.to_owned(), advice.to_owned())
+    }
+
+    fn person_may_allow(&self) -> bool {
+        match &self.cause {
+            Cause::Forbidden(rules) => rules.iter().all(|cited| cited.rule.person_may_allow),
+            Cause::Silent { .. } | Cause::Failed(_) | Cause::Closed(_) => true,
+            Cause::Unaskable | Cause::WrongPrincipal | Cause::OtherProfile => false,
+        }
+    }
+}
+
+impl Settled {
+    /// It is permitted: as asked, with less, or when the missing roles say yes.
+    pub(crate) fn yes(
+        permits: &[Cited<'_>],
+        narrowed_by: &[(String, Cited<'_>)],
+        approved_by: &[(String, Cited<'_>)],
+        missing: Roles,
+    ) -> Self {
+        let verdict = match (missing.is_empty(), narrowed_by.is_empty()) {
+            (false, _) => Verdict::RequireApproval,
+            (true, false) => Verdict::Narrow,
+            (true, true) => Verdict::Allow,
+        };
+        let lifted: Vec<&(String, Cited<'_>)> = approved_by.iter().chain(narrowed_by).collect();
+        let first = lifted.first().map(|(what, cited)| (what.clone(), *cited));
+        // A yes that is still missing decides alone; the rules that permit are named once it is there.
+        let permitting = if missing.is_empty() { permits } else { &[] };
+        let cited = lifted.iter().map(|(_, cited)| cited).chain(permitting);
+        let rule = first.as_ref().map(|(_, cited)| cited.rule).or(permits.first().map(|cited| cited.rule));
+        Self {
+            verdict,
+            missing,
+            rules: names(cited),
+            reason: rule.map(|rule| rule.reason.clone()).unwrap_or_default(),
+            advice: rule.map(|rule| rule.advice.clone()).unwrap_or_default(),
+            person_may_allow: !lifted.is_empty()
+                && lifted.iter().all(|(_, cited)| cited.rule.person_may_allow),
+            what: first.map(|(what, _)| what).unwrap_or_default(),
+        }
+    }
+
+    /// It is refused. Of several refusals the first that nothing lifts is told; all of those name their rules.
+    pub(crate) fn no(refusals: &[Refusal<'_>]) -> Self {
+        let firm: Vec<&Refusal<'_>> = refusals.iter().filter(|refusal| !refusal.can_be_lifted()).collect();
+        let telling = if firm.is_empty() { refusals.iter().collect() } else { firm };
+        let (reason, advice) = telling.first().map(|first| first.told()).unwrap_or_default();
+        let cited: Vec<Cited<'_>> = telling.iter().flat_map(|refusal| refusal.cited()).collect();
+        Self {
+            verdict: Verdict::Deny,
+            what: telling.first().map(|first| first.what.clone()).unwrap_or_default(),
+            missing: BTreeSet::new(),
+            rules: names(&cited),
+            reason,
+            advice,
+            person_may_allow: telling.iter().all(|refusal| refusal.person_may_allow()),
+        }
+    }
+
+    /// Makes the decision. `grant` is what the record names where it is a yes.
+    pub(crate) fn into_decision<S: Subject>(
+        self,
+        policy: Digest,
+        subject: S,
+        grant: Option<Grant>,
+    ) -> Decision<S> {
+        let yes = matches!(self.verdict, Verdict::Allow | Verdict::Narrow);
+        let record = DecisionRecord {
+            verdict: self.verdict,
+            rules: self.rules,
+            reason: self.reason,
+            advice: self.advice,
+            person_may_allow: self.person_may_allow,
+            grant: grant.filter(|_| yes),
+            policy,
+        };
+        let (digest, what) = (subject.digest(), self.what);
+        match self.verdict {
+            Verdict::Allow => Decision::Allow(Authorization::new(subject, record)),
+            Verdict::Narrow => Decision::Narrow(Authorization::new(subject, record)),
+            Verdict::RequireApproval => Decision::RequireApproval(ApprovalRequest {
+                subject: digest,
+                what,
+                roles: self.missing,
+                record,
+            }),
+            Verdict::Deny => Decision::Deny(Denial { subject: digest, what, record }),
+        }
+    }
+}
+
+/// Returns the names of rules, each once, in this order.
+fn names<'a, 'g: 'a>(cited: impl IntoIterator<Item = &'a Cited<'g>>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    cited.into_iter().map(Cited::name).filter(|name| seen.insert(name.clone())).collect()
+}
