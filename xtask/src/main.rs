@@ -1,1 +1,65 @@
-fn main() {}
+//! `cargo xtask TASK`.
+#![forbid(unsafe_code)]
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+use xtask::repo::Repo;
+use xtask::tally::Tally;
+use xtask::{bench, cases, check, demo, disarm, say, soak, test};
+
+/// The tasks of this repository
+#[derive(Debug, Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Set the machine up, build the program and show all of it on a small repository
+    Demo,
+    /// Set the machine up and run every test: the crates', again as an ordinary user when root, and the cases
+    Test,
+    /// Check format, lints, licences, banned crates and documents; changes nothing
+    Check,
+    /// Run the sandbox cases alone
+    Cases,
+    /// Compare with other programs side by side, and write docs/benchmarks.md
+    Bench(bench::Options),
+    /// Take one control away at a time and demand that its named tests turn red
+    Disarm(disarm::Options),
+    /// Run what is too long for every change: ten thousand runs, five hundred kills, fuzzing
+    Soak(soak::Options),
+}
+
+fn main() -> ExitCode {
+    match Repo::find().and_then(|repo| run(&repo, Cli::parse().task)) {
+        Ok(good) => ExitCode::from(u8::from(!good)),
+        Err(error) => {
+            say::step(&format!("failed: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Does a task, and tells whether all is well.
+fn run(repo: &Repo, task: Task) -> Result<bool> {
+    match task {
+        Task::Demo => demo::run(repo).map(|()| true),
+        Task::Test => close(test::run(repo)?),
+        Task::Check => check::run(repo).map(|()| true),
+        Task::Cases => close(cases::run(repo)?),
+        Task::Bench(options) => bench::run(repo, &options).map(|()| true),
+        Task::Disarm(options) => close(disarm::run(repo, &options)?),
+        Task::Soak(options) => close(soak::run(repo, &options)?),
+    }
+}
+
+/// Prints the closing line, the last one of a task that counts.
+fn close(tally: Tally) -> Result<bool> {
+    say::result(&tally.to_string());
+    Ok(tally.is_good())
+}

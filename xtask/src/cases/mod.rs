@@ -1,0 +1,179 @@
+//! Runs the sandbox cases of `tests/cases` against the real program, as root and as an ordinary user.
+//!
+//! Guarantees: a case that broke, that did not do its work, that is "not applicable" without a committed reason,
+//! that was not run at all, or that held without the layer that must hold it, is a failure.
+//! Leaves to others: the cases themselves, which are a copy of ones that are kept elsewhere and stay as they are.
+
+pub mod judge;
+pub mod lists;
+pub mod record;
+pub mod table;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::account::{Ordinary, is_root};
+use crate::repo::Repo;
+use crate::tally::Tally;
+use crate::{run, say, setup};
+use lists::{Allowed, Holders, Who};
+
+/// One pass over some of the cases with one profile.
+#[derive(Debug, Clone, Copy)]
+pub struct Pass {
+    /// The profile that the program is asked for.
+    pub profile: &'static str,
+    /// Which cases.
+    pub pick: Pick,
+}
+
+/// Which cases of the folder.
+#[derive(Debug, Clone, Copy)]
+pub enum Pick {
+    /// Those that begin with none of these.
+    Without(&'static [&'static str]),
+    /// Those that begin with this.
+    Only(&'static str),
+}
+
+/// The passes: `TS` needs a verification step that the program does not have yet, a compiler needs more than ten
+/// seconds, and the default profile has other limits than the `RS` cases expect.
+pub const PASSES: [Pass; 3] = [
+    Pass { profile: "strict", pick: Pick::Without(&["TS", "WK-14"]) },
+    Pass { profile: "strict-build", pick: Pick::Only("WK-14") },
+    Pass { profile: "default", pick: Pick::Without(&["TS", "RS"]) },
+];
+
+impl Pick {
+    /// Returns the options by which the runner picks the same cases.
+    fn options(self) -> [String; 2] {
+        match self {
+            Self::Without(prefixes) => ["-x".to_owned(), format!("^({})", prefixes.join("|"))],
+            Self::Only(prefix) => ["-k".to_owned(), prefix.to_owned()],
+        }
+    }
+
+    fn takes(self, case: &str) -> bool {
+        match self {
+            Self::Without(prefixes) => !prefixes.iter().any(|prefix| case.starts_with(prefix)),
+            Self::Only(prefix) => case.starts_with(prefix),
+        }
+    }
+}
+
+/// Sets the machine up, builds the program and runs every pass.
+///
+/// # Errors
+/// When the machine cannot be set up, the program does not compile, or the runner cannot be started.
+pub fn run(repo: &Repo) -> Result<Tally> {
+    setup::ensure(setup::FOR_TESTS)?;
+    repo.build_fumehood()?;
+    run_built(repo)
+}
+
+/// Runs every pass with the program that is built already.
+///
+/// # Errors
+/// When the lists cannot be read or the runner cannot be started.
+pub fn run_built(repo: &Repo) -> Result<Tally> {
+    let mut tally = Tally::default();
+    if !is_root() {
+        let scratch = tempfile::Builder::new().prefix("fumehood-cases.").tempdir_in("/var/tmp")?;
+        tally +=
+            passes(repo, Who::User, &mut |name| Ok(scratch.path().join(name)), &|argv| own_command(argv))?;
+        return Ok(tally);
+    }
+    let scratch = tempfile::Builder::new().prefix("fumehood-cases.").tempdir_in("/var/tmp")?;
+    tally += passes(repo, Who::Root, &mut |name| Ok(scratch.path().join(name)), &|argv| own_command(argv))?;
+    let user = Ordinary::ready(repo)?;
+    tally += passes(repo, Who::User, &mut |name| user.directory(name), &|argv| user.command(argv))?;
+    tally += judge::leftovers(&user.leave()?);
+    Ok(tally)
+}
+
+fn own_command(argv: &[String]) -> Command {
+    let mut command = run::command(&argv[0]);
+    command.args(&argv[1..]);
+    command
+}
+
+fn passes(
+    repo: &Repo,
+    who: Who,
+    place: &mut dyn FnMut(&str) -> Result<PathBuf>,
+    command: &dyn Fn(&[String]) -> Command,
+) -> Result<Tally> {
+    let lists = lists::read(&repo.root.join("tests"))?;
+    let mut tally = Tally::default();
+    for pass in PASSES {
+        let place = place(pass.profile)?;
+        std::fs::create_dir_all(&place)?;
+        tally += one_pass(repo, who, pass, &lists, &place, command)?;
+    }
+    Ok(tally)
+}
+
+fn one_pass(
+    repo: &Repo,
+    who: Who,
+    pass: Pass,
+    (allowed, holders): &(Allowed, Holders),
+    place: &Path,
+    command: &dyn Fn(&[String]) -> Command,
+) -> Result<Tally> {
+    say::step(&format!("cases with the {} profile, as {who}", pass.profile));
+    let (table, state) = (place.join("table"), place.join("state"));
+    let mut runner = command(&runner_line(repo, pass, &table));
+    runner.current_dir(&repo.root).env("FUMEHOOD_STATE_DIR", &state).env("SBX_BASE", "/var/tmp");
+    // How the runner ends says less than its table, which is judged row by row.
+    runner.status().context("cannot start the case runner")?;
+    let rows = table::read(&table)?;
+    let expected = table::cases_in(&repo.root.join("tests/cases"))?;
+    let expected: Vec<String> = expected.into_iter().filter(|case| pass.pick.takes(case)).collect();
+    let recorded = record::of_cases(&repo.fumehood(), &state, &rows, command)?;
+    let judged = judge::rows(&expected, &rows, &recorded, who, allowed, holders);
+    Ok(judge::say(&judged))
+}
+
+/// Returns the line that a person would type, with the options of the runner first.
+fn runner_line(repo: &Repo, pass: Pass, table: &Path) -> Vec<String> {
+    let mut line = vec![text(&repo.root.join("tests/cases/run.sh")), "-o".into(), text(table)];
+    line.extend(pass.pick.options());
+    line.push("--".into());
+    line.push(text(&repo.fumehood()));
+    let words = ["run", "--profile", pass.profile, "--workspace", "{WS}", "--apply", "clean", "--"];
+    line.extend(words.map(str::to_owned));
+    line
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_runner_is_called_as_a_person_would() {
+        let repo = Repo { root: "/r".into(), target: "/t".into() };
+        let line = runner_line(&repo, PASSES[0], Path::new("/o")).join(" ");
+        assert_eq!(
+            line,
+            "/r/tests/cases/run.sh -o /o -x ^(TS|WK-14) -- /t/release/fumehood run --profile strict --workspace {WS} --apply clean --"
+        );
+    }
+
+    #[test]
+    fn every_case_but_ts_is_run_with_a_strict_profile() {
+        for case in ["FS-01", "RS-01", "WK-14", "WK-01"] {
+            assert!(
+                PASSES.iter().any(|pass| pass.profile.starts_with("strict") && pass.pick.takes(case)),
+                "{case}"
+            );
+        }
+        assert!(!PASSES.iter().any(|pass| pass.pick.takes("TS-01")));
+    }
+}

@@ -1,0 +1,94 @@
+//! Runs what is too long for every change, and writes the last result into `docs/benchmarks.md`.
+//!
+//! The crates' own tests do the work: `crates/fumehood/tests/soak.rs` has a small form for every change and takes
+//! the number of rounds from `FUMEHOOD_SOAK_RUNS` and `FUMEHOOD_SOAK_KILLS`; the lines that it prints with
+//! `soak: ` in front are the result.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+
+use crate::bench::machine;
+use crate::repo::Repo;
+use crate::tally::Tally;
+use crate::{markers, run, say, setup};
+
+/// How long to go on.
+#[derive(Debug, Args)]
+pub struct Options {
+    /// Runs in a row of the real program, each writing a layer
+    #[arg(long, default_value_t = 10_000)]
+    runs: u32,
+    /// Runs whose supervisor is killed at a random point
+    #[arg(long, default_value_t = 500)]
+    kills: u32,
+    /// Minutes for each fuzz target; 0 leaves fuzzing out
+    #[arg(long, default_value_t = 10)]
+    fuzz_minutes: u32,
+}
+
+/// Runs all of it.
+///
+/// # Errors
+/// When the machine cannot be set up, or something cannot be started.
+pub fn run(repo: &Repo, options: &Options) -> Result<Tally> {
+    setup::ensure(setup::FOR_TESTS)?;
+    let mut report = vec![machine::line(repo)?];
+    let mut tally = long_tests(repo, options, &mut report)?;
+    if options.fuzz_minutes > 0 {
+        tally += fuzz(repo, options.fuzz_minutes, &mut report)?;
+    }
+    report.push(format!("- result: {tally}"));
+    markers::replace_in(&repo.root.join("docs/benchmarks.md"), "soak", &report.join("\n"))?;
+    Ok(tally)
+}
+
+fn long_tests(repo: &Repo, options: &Options, report: &mut Vec<String>) -> Result<Tally> {
+    say::step(&format!("{} runs in a row and {} kills", options.runs, options.kills));
+    let words =
+        ["test", "--release", "--locked", "--package", "fumehood", "--test", "soak", "--", "--nocapture"];
+    let mut cargo = repo.cargo(&words);
+    cargo.env("FUMEHOOD_SOAK_RUNS", options.runs.to_string());
+    cargo.env("FUMEHOOD_SOAK_KILLS", options.kills.to_string());
+    let (status, output) = run::tee(&mut cargo)?;
+    report.extend(
+        output.lines().filter_map(|line| line.strip_prefix("soak: ")).map(|line| format!("- {line}")),
+    );
+    Ok(Tally::of_cargo_test(&output, status.success()))
+}
+
+fn fuzz(repo: &Repo, minutes: u32, report: &mut Vec<String>) -> Result<Tally> {
+    let targets = fuzz_targets(repo)?;
+    if !run::command("cargo").args(["fuzz", "--version"]).output().is_ok_and(|done| done.status.success()) {
+        run::succeed("install cargo-fuzz", run::cargo().args(["install", "--locked", "cargo-fuzz"]))?;
+    }
+    let mut tally = Tally::default();
+    for target in targets {
+        say::step(&format!("fuzz {target} for {minutes} minutes"));
+        let mut cargo =
+            repo.cargo(&["fuzz", "run", &target, "--", &format!("-max_total_time={}", minutes * 60)]);
+        // The fuzzer's instrumentation is not stabilised; this lets the pinned toolchain build it.
+        let (status, output) = run::tee(cargo.env("RUSTC_BOOTSTRAP", "1"))?;
+        let rounds =
+            output.lines().rev().find_map(|line| line.strip_prefix("Done ")).unwrap_or("not counted");
+        report.push(format!(
+            "- fuzz {target}: {rounds}, {}",
+            if status.success() { "no crash" } else { "CRASHED" }
+        ));
+        tally += if status.success() { Tally { passed: 1, ..Tally::default() } } else { Tally::ONE_FAILURE };
+    }
+    Ok(tally)
+}
+
+fn fuzz_targets(repo: &Repo) -> Result<Vec<String>> {
+    let folder: PathBuf = repo.root.join("fuzz/fuzz_targets");
+    let entries = fs::read_dir(&folder)
+        .with_context(|| format!("there is nothing to fuzz at `{}`", folder.display()))?;
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut targets: Vec<String> =
+        names.filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect();
+    targets.sort();
+    Ok(targets)
+}

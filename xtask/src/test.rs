@@ -1,0 +1,78 @@
+//! Runs every test, and counts them all into one closing line.
+//!
+//! Guarantees: as root, what depends on privileges is tested a second time as an ordinary user, with the very
+//! binaries that were tested as root; what that user leaves running is a failure.
+
+use anyhow::Result;
+
+use crate::account::{Ordinary, is_root};
+use crate::artifacts::{self, TestBinary};
+use crate::cases::{self, judge};
+use crate::repo::Repo;
+use crate::tally::Tally;
+use crate::{run, say, setup};
+
+/// The packages whose tests say different things as root and as an ordinary user.
+const PRIVILEGED: [&str; 6] = [
+    "fumehood-sandbox",
+    "fumehood-launcher",
+    "fumehood-inspect",
+    "fumehood-engine",
+    "fumehood-agent",
+    "fumehood",
+];
+
+/// Sets the machine up and runs every test there is.
+///
+/// # Errors
+/// When the machine cannot be set up, or something that runs tests cannot be started.
+pub fn run(repo: &Repo) -> Result<Tally> {
+    setup::ensure(setup::FOR_TESTS)?;
+    let mut tally = as_this_user(repo)?;
+    if is_root() {
+        tally += as_ordinary_user(repo)?;
+    }
+    repo.build_fumehood()?;
+    tally += cases::run_built(repo)?;
+    Ok(tally)
+}
+
+fn as_this_user(repo: &Repo) -> Result<Tally> {
+    say::step("cargo test --workspace");
+    let (status, output) = run::tee(&mut repo.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]))?;
+    Ok(Tally::of_cargo_test(&output, status.success()))
+}
+
+fn as_ordinary_user(repo: &Repo) -> Result<Tally> {
+    // A build that broke was counted when the tests ran as root.
+    let Ok(binaries) = artifacts::test_binaries(repo, &[]) else { return Ok(Tally::default()) };
+    let user = Ordinary::ready(repo)?;
+    let mut tally = Tally::default();
+    for binary in binaries.iter().filter(|binary| PRIVILEGED.contains(&binary.package.as_str())) {
+        tally += one_binary(&user, binary)?;
+    }
+    tally += judge::leftovers(&user.leave()?);
+    Ok(tally)
+}
+
+fn one_binary(user: &Ordinary, binary: &TestBinary) -> Result<Tally> {
+    say::step(&format!("{} {} as the ordinary user `{}`", binary.package, binary.target, user.name()));
+    let mut command = user.command([&binary.executable]);
+    command.current_dir(&binary.package_directory).env("CARGO_MANIFEST_DIR", &binary.package_directory);
+    let (status, output) = run::tee(&mut command)?;
+    Ok(Tally::of_cargo_test(&output, status.success()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_privileged_packages_exist() {
+        let repo = Repo::find().expect("the repository");
+        let metadata = repo.metadata(&["--no-deps"]).expect("its manifests are read");
+        for name in PRIVILEGED {
+            assert!(metadata.members().any(|package| package.name == name), "{name}");
+        }
+    }
+}
