@@ -6,7 +6,7 @@
 mod manage;
 mod record;
 mod result;
-mod value;
+pub(crate) mod value;
 mod work;
 
 use std::path::PathBuf;

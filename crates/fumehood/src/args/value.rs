@@ -156,7 +156,7 @@ impl FromStr for Target {
 ///
 /// # Errors
 /// When the text is not a whole number with a unit, or is zero: what has no time cannot run.
-pub(super) fn positive_duration(text: &str) -> Result<Duration, ArgumentError> {
+pub(crate) fn positive_duration(text: &str) -> Result<Duration, ArgumentError> {
     match parse_duration(text)? {
         Duration::ZERO => Err(ArgumentError::Zero(text.to_owned())),
         time => Ok(time),
@@ -167,7 +167,7 @@ pub(super) fn positive_duration(text: &str) -> Result<Duration, ArgumentError> {
 ///
 /// # Errors
 /// When the text is not a whole number with a unit, or is zero: what has no room cannot run.
-pub(super) fn positive_bytes(text: &str) -> Result<Bytes, ArgumentError> {
+pub(crate) fn positive_bytes(text: &str) -> Result<Bytes, ArgumentError> {
     match text.parse::<Bytes>()? {
         bytes if bytes == Bytes::new(0) => Err(ArgumentError::Zero(text.to_owned())),
         bytes => Ok(bytes),

@@ -1,0 +1,117 @@
+//! Every setting with its value and where it came from.
+
+use model::units::display_duration;
+
+use super::key::{LIMITS, MINIMUM, MODEL, TOP};
+use super::origin::Origin;
+use super::profile::{ResolvedProfile, limit_text};
+use super::resolved::{KeySource, Settings, SettingsError};
+
+/// One setting as it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The key, with the tables that it is in.
+    pub key: String,
+    /// The value, as a person would write it.
+    pub value: String,
+    /// Where it came from.
+    pub origin: String,
+    /// What it is for.
+    pub about: &'static str,
+}
+
+/// Returns all settings as they hold, profiles with every ceiling and minimum on them.
+///
+/// # Errors
+/// Never for settings that were resolved: their profiles exist.
+pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
+    let mut rows = top(settings);
+    for name in settings.profile_names() {
+        let resolved = settings.profile(Some(&name))?;
+        rows.extend(profile(&name, &resolved));
+    }
+    Ok(rows)
+}
+
+fn top(settings: &Settings) -> Vec<Row> {
+    let Settings { state_dir, default_profile, retention, run_as, model, .. } = settings;
+    let (run_as, run_as_origin) = match run_as {
+        Some(id) => (id.value.to_string(), &id.origin),
+        None => ("the sandbox's own choice".to_owned(), &Origin::BuiltIn),
+    };
+    let (key, key_origin) = match &model.key {
+        Some(key) => (key_text(&key.value), &key.origin),
+        None => ("none".to_owned(), &Origin::BuiltIn),
+    };
+    vec![
+        row("state_dir", &state_dir.value.to_string_lossy(), &state_dir.origin, about(TOP, "state_dir")),
+        row(
+            "default_profile",
+            &default_profile.value,
+            &default_profile.origin,
+            about(TOP, "default_profile"),
+        ),
+        row("retention", &display_duration(retention.value), &retention.origin, about(TOP, "retention")),
+        row("run_as", &run_as, run_as_origin, about(TOP, "run_as")),
+        row("model.name", &model.name.value, &model.name.origin, about(MODEL, "name")),
+        row("model.base_url", &model.base_url.value, &model.base_url.origin, about(MODEL, "base_url")),
+        row("model.key_file", &key, key_origin, about(MODEL, "key_file")),
+    ]
+}
+
+fn key_text(key: &KeySource) -> String {
+    match key {
+        KeySource::Variable(name) => format!("in ${name}"),
+        KeySource::File(path) => path.to_string_lossy().into_owned(),
+    }
+}
+
+fn profile(name: &str, resolved: &ResolvedProfile) -> Vec<Row> {
+    let limits = LIMITS.iter().map(|key| {
+        let value = limit_text(&resolved.profile.limits, key.name);
+        row(&format!("profile.{name}.{}", key.name), &value, resolved.origin(key.name), key.about)
+    });
+    let levels = [
+        ("minimum.memory_and_cpu", resolved.profile.cgroup_limits, about(MINIMUM, "memory_and_cpu")),
+        ("minimum.disk_and_files", resolved.profile.disk_limits, about(MINIMUM, "disk_and_files")),
+    ];
+    let levels = levels.map(|(key, level, about)| {
+        row(&format!("profile.{name}.{key}"), &level.to_string(), resolved.origin(key), about)
+    });
+    limits.chain(levels).collect()
+}
+
+fn row(key: &str, value: &str, origin: &Origin, about: &'static str) -> Row {
+    Row { key: key.to_owned(), value: value.to_owned(), origin: origin.to_string(), about }
+}
+
+fn about<T>(keys: &[super::key::Key<T>], name: &str) -> &'static str {
+    keys.iter().find(|key| key.name == name).map_or("", |key| key.about)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::environment::Environment;
+    use super::super::file::SettingsFile;
+    use super::super::origin::Source;
+    use super::*;
+
+    #[test]
+    fn every_setting_says_where_it_came_from() {
+        let text = "retention = \"7d\"\n[ceiling]\nmemory = \"1GiB\"\n[profile.ci]\nbased_on = \"strict\"\n";
+        let file = SettingsFile::parse(text, Source::Operator("f.toml".into())).expect("is right");
+        let environment = Environment::from([("HOME", "/h"), ("DEEPSEEK_API_KEY", "sk-secret")]);
+        let settings = Settings::resolve(vec![file], &environment, Vec::new()).expect("resolves");
+        let rows = rows(&settings).expect("resolves");
+        let find = |key: &str| {
+            let row = rows.iter().find(|row| row.key == key).unwrap_or_else(|| panic!("no {key}"));
+            (row.value.as_str(), row.origin.as_str())
+        };
+        assert_eq!(find("retention"), ("7d", "f.toml:1:1"));
+        assert_eq!(find("profile.default.memory"), ("1 GiB", "f.toml:3:1"));
+        assert_eq!(find("profile.ci.memory"), ("96 MiB", "built in"));
+        assert_eq!(find("profile.ci.wall_time"), ("10s", "built in"));
+        assert_eq!(find("model.key_file"), ("in $DEEPSEEK_API_KEY", "$DEEPSEEK_API_KEY"));
+        assert!(rows.iter().all(|row| !row.about.is_empty() && !row.value.contains("sk-secret")));
+    }
+}

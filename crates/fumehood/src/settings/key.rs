@@ -1,0 +1,339 @@
+//! Every key of a settings file, as data: its name, its form, what it is for, and what it sets.
+//!
+//! The parser, the list of valid keys in errors, the JSON schema and `config explain` all read these tables.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::limits::DiskMode;
+use model::{Bytes, Level, LimitKind, Limits};
+
+use super::value::{Form, Value, ValueError};
+
+/// One thing that can be set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Setting {
+    /// Where tasks, layers and the record are kept.
+    StateDir(PathBuf),
+    /// The profile of a run that names none.
+    DefaultProfile(String),
+    /// How long layers and outputs stay after their task is closed.
+    Retention(Duration),
+    /// The user that commands run as when we are root and the workspace is root's.
+    RunAs(u32),
+    /// Which model, and how it is reached.
+    Model(ModelSetting),
+    /// The most that any run may use, whatever its profile.
+    Ceiling(LimitSetting),
+    /// The least that must hold in every run, whatever its profile.
+    Minimum(MinimumSetting),
+    /// Part of a profile of the operator's own.
+    Profile(String, ProfileSetting),
+}
+
+/// Which model, and how it is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelSetting {
+    /// Its name.
+    Name(String),
+    /// The address of its API.
+    BaseUrl(String),
+    /// The file that holds the key.
+    KeyFile(PathBuf),
+}
+
+/// One limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LimitSetting {
+    /// [`Limits::memory`].
+    Memory(Bytes),
+    /// [`Limits::processes`].
+    Processes(u32),
+    /// [`Limits::millicpus`].
+    Millicpus(u32),
+    /// [`Limits::wall_time`].
+    WallTime(Duration),
+    /// [`Limits::disk`].
+    Disk(Bytes),
+    /// [`Limits::files`].
+    Files(u64),
+    /// [`Limits::disk_mode`].
+    DiskMode(DiskMode),
+    /// [`Limits::output`].
+    Output(Bytes),
+    /// [`Limits::open_files`].
+    OpenFiles(u64),
+    /// [`Limits::file_size`].
+    FileSize(Bytes),
+}
+
+impl LimitSetting {
+    /// Sets the limit, wider or tighter.
+    pub fn set(&self, limits: &mut Limits) {
+        match *self {
+            Self::Memory(bytes) => limits.memory = bytes,
+            Self::Processes(number) => limits.processes = number,
+            Self::Millicpus(number) => limits.millicpus = Some(number),
+            Self::WallTime(time) => limits.wall_time = time,
+            Self::Disk(bytes) => limits.disk = bytes,
+            Self::Files(number) => limits.files = number,
+            Self::DiskMode(mode) => limits.disk_mode = mode,
+            Self::Output(bytes) => limits.output = bytes,
+            Self::OpenFiles(number) => limits.open_files = number,
+            Self::FileSize(bytes) => limits.file_size = bytes,
+        }
+    }
+
+    /// Sets the limit where that makes it tighter, and tells whether it did.
+    pub fn tighten(&self, limits: &mut Limits) -> bool {
+        let mut alone = limits.clone();
+        self.set(&mut alone);
+        let tightest = limits.tightest(&alone);
+        let tighter = tightest != *limits;
+        *limits = tightest;
+        tighter
+    }
+}
+
+/// The least firmness that must hold. Memory and processors are held by one mechanism, disk and files by another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MinimumSetting {
+    /// For the memory and processor limits.
+    MemoryAndCpu(Level),
+    /// For the disk and file limits.
+    DiskAndFiles(Level),
+}
+
+/// Part of a profile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ProfileSetting {
+    /// The built-in profile that it starts from.
+    BasedOn(String),
+    /// A limit.
+    Limit(LimitSetting),
+    /// A least firmness.
+    Minimum(MinimumSetting),
+}
+
+/// One key: `T` is what it sets.
+pub(super) struct Key<T: 'static> {
+    pub(super) name: &'static str,
+    pub(super) form: Form,
+    pub(super) about: &'static str,
+    pub(super) make: fn(&Value) -> Result<T, ValueError>,
+}
+
+/// The file name of a repository's own settings.
+pub const REPOSITORY_FILE: &str = ".fumehood.toml";
+
+/// Tables that a repository's own file may hold: they can only tighten.
+pub(super) const REPOSITORY_TABLES: [&str; 2] = ["ceiling", "minimum"];
+
+/// Keys at the top of the file.
+pub(super) const TOP: &[Key<Setting>] = &[
+    Key {
+        name: "state_dir",
+        form: Form::Path,
+        about: "Where tasks, layers and the record are kept.",
+        make: |value| value.path().map(Setting::StateDir),
+    },
+    Key {
+        name: "default_profile",
+        form: Form::Text,
+        about: "The profile of a run that names none.",
+        make: |value| value.text().map(Setting::DefaultProfile),
+    },
+    Key {
+        name: "retention",
+        form: Form::Time,
+        about: "How long layers and outputs stay after their task is closed.",
+        make: |value| value.time().map(Setting::Retention),
+    },
+    Key {
+        name: "run_as",
+        form: Form::UserId,
+        about: "The user that commands run as when Fumehood is root and the workspace is root's.",
+        make: |value| value.user_id().map(Setting::RunAs),
+    },
+];
+
+/// Keys of `[model]`.
+pub(super) const MODEL: &[Key<ModelSetting>] = &[
+    Key {
+        name: "name",
+        form: Form::Text,
+        about: "The model.",
+        make: |value| value.text().map(ModelSetting::Name),
+    },
+    Key {
+        name: "base_url",
+        form: Form::Url,
+        about: "The address of its API.",
+        make: |value| value.url().map(ModelSetting::BaseUrl),
+    },
+    Key {
+        name: "key_file",
+        form: Form::Path,
+        about: "The file that holds the key. DEEPSEEK_API_KEY goes before it.",
+        make: |value| value.path().map(ModelSetting::KeyFile),
+    },
+];
+
+/// Keys of `[minimum]` and `[profile.NAME.minimum]`.
+pub(super) const MINIMUM: &[Key<MinimumSetting>] = &[
+    Key {
+        name: "memory_and_cpu",
+        form: Form::Level,
+        about: "The least for the memory and processor limits, or nothing runs.",
+        make: |value| value.level().map(MinimumSetting::MemoryAndCpu),
+    },
+    Key {
+        name: "disk_and_files",
+        form: Form::Level,
+        about: "The least for the disk and file limits, or nothing runs.",
+        make: |value| value.level().map(MinimumSetting::DiskAndFiles),
+    },
+];
+
+/// Keys of `[profile.NAME]` besides the limits.
+pub(super) const PROFILE: &[Key<ProfileSetting>] = &[Key {
+    name: "based_on",
+    form: Form::Text,
+    about: "The built-in profile that it starts from: default, strict or strict-build.",
+    make: |value| value.text().map(ProfileSetting::BasedOn),
+}];
+
+/// Keys of `[ceiling]`, and of `[profile.NAME]`.
+pub(super) const LIMITS: &[Key<LimitSetting>] = &[
+    Key {
+        name: "memory",
+        form: Form::Size,
+        about: "Memory of all processes together.",
+        make: |value| value.size().map(LimitSetting::Memory),
+    },
+    Key {
+        name: "processes",
+        form: Form::Count,
+        about: "Processes and threads at once.",
+        make: |value| value.small_count().map(LimitSetting::Processes),
+    },
+    Key {
+        name: "cpus",
+        form: Form::Cpus,
+        about: "Processors. Without it, all but a reserve.",
+        make: |value| value.millicpus().map(LimitSetting::Millicpus),
+    },
+    Key {
+        name: "wall_time",
+        form: Form::Time,
+        about: "Time from the start of a command to its end.",
+        make: |value| value.time().map(LimitSetting::WallTime),
+    },
+    Key {
+        name: "disk",
+        form: Form::Size,
+        about: "Bytes in every writable place together.",
+        make: |value| value.size().map(LimitSetting::Disk),
+    },
+    Key {
+        name: "files",
+        form: Form::Count,
+        about: "Files, directories and links in every writable place together.",
+        make: |value| value.count().map(LimitSetting::Files),
+    },
+    Key {
+        name: "disk_mode",
+        form: Form::DiskMode,
+        about: "Where writable places are kept: `memory` holds the quota by construction, `disk` uses no memory.",
+        make: |value| value.disk_mode().map(LimitSetting::DiskMode),
+    },
+    Key {
+        name: "output",
+        form: Form::Size,
+        about: "Bytes kept of each output stream.",
+        make: |value| value.size().map(LimitSetting::Output),
+    },
+    Key {
+        name: "open_files",
+        form: Form::Count,
+        about: "Open descriptors of one process.",
+        make: |value| value.count().map(LimitSetting::OpenFiles),
+    },
+    Key {
+        name: "file_size",
+        form: Form::Size,
+        about: "Size of one file.",
+        make: |value| value.size().map(LimitSetting::FileSize),
+    },
+];
+
+/// Returns the key that sets a limit.
+pub(super) fn limit_key(kind: LimitKind) -> &'static str {
+    match kind {
+        LimitKind::Memory => "memory",
+        LimitKind::Processes => "processes",
+        LimitKind::Cpu => "cpus",
+        LimitKind::WallTime => "wall_time",
+        LimitKind::Disk => "disk",
+        LimitKind::Files => "files",
+        LimitKind::Output => "output",
+        LimitKind::OpenFiles => "open_files",
+        LimitKind::FileSize => "file_size",
+    }
+}
+
+/// One variable of the environment that sets something.
+pub(super) struct Variable {
+    pub(super) name: &'static str,
+    pub(super) make: fn(&Value) -> Result<Setting, ValueError>,
+}
+
+/// The variables that set something.
+pub(super) const VARIABLES: &[Variable] = &[
+    Variable { name: "FUMEHOOD_STATE_DIR", make: |value| value.path().map(Setting::StateDir) },
+    Variable { name: "FUMEHOOD_PROFILE", make: |value| value.text().map(Setting::DefaultProfile) },
+    Variable { name: "FUMEHOOD_RETENTION", make: |value| value.time().map(Setting::Retention) },
+    Variable { name: "FUMEHOOD_RUN_AS", make: |value| value.user_id().map(Setting::RunAs) },
+    Variable {
+        name: "FUMEHOOD_MODEL",
+        make: |value| value.text().map(ModelSetting::Name).map(Setting::Model),
+    },
+    Variable {
+        name: "FUMEHOOD_BASE_URL",
+        make: |value| value.url().map(ModelSetting::BaseUrl).map(Setting::Model),
+    },
+    Variable {
+        name: "FUMEHOOD_KEY_FILE",
+        make: |value| value.path().map(ModelSetting::KeyFile).map(Setting::Model),
+    },
+];
+
+/// Variables with our prefix that we set inside a sandbox and that mean nothing to us.
+pub(super) const SET_INSIDE: &[&str] = &["FUMEHOOD_ARTIFACTS", "FUMEHOOD_CACHE"];
+
+#[cfg(test)]
+mod tests {
+    use model::Profile;
+
+    use super::*;
+
+    #[test]
+    fn tightening_never_widens() {
+        let mut limits = Profile::strict().limits;
+        let before = limits.clone();
+        assert!(!LimitSetting::Memory(Bytes::gib(9)).tighten(&mut limits));
+        assert!(!LimitSetting::DiskMode(DiskMode::Disk).tighten(&mut limits));
+        assert_eq!(limits, before);
+        assert!(LimitSetting::Memory(Bytes::mib(8)).tighten(&mut limits));
+        assert!(LimitSetting::Millicpus(500).tighten(&mut limits));
+        assert_eq!((limits.memory, limits.millicpus), (Bytes::mib(8), Some(500)));
+    }
+
+    #[test]
+    fn every_limit_has_a_key() {
+        for kind in LimitKind::ALL {
+            assert!(LIMITS.iter().any(|key| key.name == limit_key(kind)), "{kind}");
+        }
+        assert_eq!(LIMITS.len(), LimitKind::ALL.len() + 1, "and the disk mode");
+    }
+}

@@ -1,0 +1,123 @@
+//! Reading the operator's files.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::environment::Environment;
+use super::file::SettingsFile;
+use super::key::Setting;
+use super::origin::Source;
+use super::resolved::{Settings, SettingsError};
+
+/// Where the operator's files are, in the order in which they are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Locations(pub Vec<PathBuf>);
+
+/// More than any settings file needs; what is larger is something else.
+const LARGEST: u64 = 1 << 20;
+
+impl Locations {
+    /// Returns the machine's file and the user's own.
+    pub fn usual(environment: &Environment) -> Self {
+        let user =
+            environment.xdg("XDG_CONFIG_HOME", ".config").map(|dir| dir.join("fumehood/fumehood.toml"));
+        Self([Some(PathBuf::from("/etc/fumehood/fumehood.toml")), user].into_iter().flatten().collect())
+    }
+
+    /// Reads the files that are there.
+    ///
+    /// # Errors
+    /// When one cannot be read, could have been written by somebody else, or holds something wrong.
+    pub fn read(&self) -> Result<Vec<SettingsFile>, SettingsError> {
+        let mut files = Vec::new();
+        for path in &self.0 {
+            match read(path) {
+                Ok(file) => files.push(file),
+                Err(SettingsError::Read { source, .. }) if is_missing(&source) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(files)
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// Reads one of the operator's files.
+///
+/// # Errors
+/// When it cannot be read, could have been written by somebody else, or holds something wrong.
+pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
+    let failed = |source| SettingsError::Read { path: path.to_owned(), source };
+    let file = File::open(path).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if let Some(why) = distrust(metadata.uid(), metadata.mode(), rustix::process::geteuid().as_raw()) {
+        return Err(SettingsError::Untrusted { path: path.to_owned(), why });
+    }
+    let mut text = String::new();
+    file.take(LARGEST + 1).read_to_string(&mut text).map_err(failed)?;
+    if text.len() as u64 > LARGEST {
+        return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB")));
+    }
+    SettingsFile::parse(&text, Source::Operator(path.to_owned())).map_err(SettingsError::File)
+}
+
+/// Says why a file of this owner and mode is not taken from the operator.
+fn distrust(owner: u32, mode: u32, us: u32) -> Option<String> {
+    if owner != 0 && owner != us {
+        return Some(format!("user {owner} owns it; it must be yours or root's"));
+    }
+    (mode & 0o002 != 0).then(|| "everybody may write to it: `chmod o-w` it".to_owned())
+}
+
+impl Settings {
+    /// Reads all there is: files, environment and command line.
+    ///
+    /// # Errors
+    /// When something in them is wrong.
+    pub fn load(
+        environment: &Environment,
+        flags: Vec<(Setting, &'static str)>,
+    ) -> Result<Self, SettingsError> {
+        let files = Locations::usual(environment).read()?;
+        Self::resolve(files, environment, flags)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_file_is_no_error_and_a_wrong_one_is() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (one, two) = (dir.path().join("one.toml"), dir.path().join("two.toml"));
+        let locations = Locations(vec![one.clone(), two.clone(), dir.path().join("one.toml/below")]);
+        assert!(locations.read().expect("nothing is there").is_empty());
+        fs::write(&one, "retention = \"1d\"\n").expect("writes");
+        assert_eq!(locations.read().expect("one is there").len(), 1);
+        fs::write(&two, "retention = 1\n").expect("writes");
+        assert!(matches!(locations.read(), Err(SettingsError::File(problems)) if problems.len() == 1));
+        fs::write(&two, b"retention = \"\xff\"\n").expect("writes");
+        assert!(matches!(locations.read(), Err(SettingsError::Read { .. })));
+    }
+
+    #[test]
+    fn a_file_that_others_can_write_is_not_used() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("f.toml");
+        fs::write(&path, "").expect("writes");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).expect("is ours");
+        let error = read(&path).expect_err("is refused").to_string();
+        assert!(error.contains("chmod o-w"), "{error}");
+        assert!(distrust(1000, 0o644, 1000).is_none() && distrust(0, 0o644, 1000).is_none());
+        assert!(distrust(1001, 0o600, 1000).expect("is refused").contains("user 1001"));
+    }
+}

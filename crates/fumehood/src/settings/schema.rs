@@ -1,0 +1,100 @@
+//! The JSON schema of `fumehood.toml`, for editors. It is made from the same tables as the parser.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::key::{Key, LIMITS, MINIMUM, MODEL, PROFILE, TOP};
+
+/// Returns the JSON schema of the operator's settings file.
+pub fn schema() -> Json {
+    let mut top = properties(TOP);
+    top.insert("model".to_owned(), table(properties(MODEL), "Which model, and how it is reached."));
+    top.insert(
+        "ceiling".to_owned(),
+        table(properties(LIMITS), "The most that any run may use, whatever its profile."),
+    );
+    top.insert("minimum".to_owned(), minimum());
+    let mut profile = properties(PROFILE);
+    profile.append(&mut properties(LIMITS));
+    profile.insert("minimum".to_owned(), minimum());
+    let profiles = json!({
+        "type": "object",
+        "description": "Profiles of your own, each based on a built-in one.",
+        "propertyNames": {"pattern": "^[A-Za-z0-9_][A-Za-z0-9_-]*$", "not": {"enum": ["default", "strict", "strict-build"]}},
+        "additionalProperties": table(profile, "A profile of your own."),
+    });
+    top.insert("profile".to_owned(), profiles);
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "fumehood.toml",
+        "type": "object",
+        "properties": top,
+        "additionalProperties": false,
+    })
+}
+
+fn minimum() -> Json {
+    table(properties(MINIMUM), "The least that must hold, or nothing runs.")
+}
+
+fn table(properties: Map<String, Json>, about: &str) -> Json {
+    json!({"type": "object", "description": about, "properties": properties, "additionalProperties": false})
+}
+
+fn properties<T>(keys: &[Key<T>]) -> Map<String, Json> {
+    let property = |key: &Key<T>| {
+        let mut schema = key.form.schema();
+        if key.name == "based_on" {
+            schema = json!({"enum": ["default", "strict", "strict-build"]});
+        }
+        if let Json::Object(schema) = &mut schema {
+            schema.insert("description".to_owned(), key.about.into());
+        }
+        (key.name.to_owned(), schema)
+    };
+    keys.iter().map(property).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::SettingsFile;
+    use super::super::origin::Source;
+    use super::*;
+
+    fn agrees(text: &str) -> bool {
+        let validator = jsonschema::validator_for(&schema()).expect("the schema is one");
+        let value: toml::Table = text.parse().expect("is TOML");
+        let json = serde_json::to_value(value).expect("has a JSON form");
+        let parsed = SettingsFile::parse(text, Source::Operator("f.toml".into())).is_ok();
+        assert_eq!(validator.is_valid(&json), parsed, "{text}");
+        parsed
+    }
+
+    #[test]
+    fn the_schema_takes_what_the_parser_takes() {
+        for good in [
+            "",
+            "state_dir = \"/s\"\ndefault_profile = \"ci\"\nretention = \"30d\"\nrun_as = 61000\n",
+            "[model]\nname = \"m\"\nbase_url = \"https://m.example\"\nkey_file = \"/k\"\n",
+            "[ceiling]\nmemory = 1024\ncpus = 1.5\ndisk = \"4 GiB\"\nfiles = 3\ndisk_mode = \"memory\"\n",
+            "[minimum]\nmemory_and_cpu = \"hard\"\n[profile.ci]\nbased_on = \"strict\"\n[profile.ci.minimum]\n",
+        ] {
+            assert!(agrees(good), "{good}");
+        }
+        for bad in [
+            "xyzzy = 1\n",
+            "state_dir = \"relative\"\n",
+            "retention = 30\n",
+            "retention = \"30 days\"\n",
+            "run_as = 0\n",
+            "[ceiling]\ncpus = 0\n",
+            "[ceiling]\nmemory = \"lots\"\n",
+            "[ceiling]\nmemory = 0\n",
+            "[minimum]\nmemory_and_cpu = \"soft\"\n",
+            "[profile.strict]\nmemory = 1\n",
+            "[profile.ci]\nbased_on = \"ci\"\n",
+            "model = 1\n",
+        ] {
+            assert!(!agrees(bad), "{bad}");
+        }
+    }
+}
