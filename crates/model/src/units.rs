@@ -107,10 +107,10 @@ pub fn display_duration(time: Duration) -> String {
     let ms = time.as_millis();
     match ms {
         0..1_000 => format!("{ms}ms"),
-        _ if ms % 86_400_000 == 0 => format!("{}d", ms / 86_400_000),
-        _ if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
-        _ if ms % 60_000 == 0 => format!("{}m", ms / 60_000),
-        _ if ms % 1_000 == 0 => format!("{}s", ms / 1_000),
+        _ if ms.is_multiple_of(86_400_000) => format!("{}d", ms / 86_400_000),
+        _ if ms.is_multiple_of(3_600_000) => format!("{}h", ms / 3_600_000),
+        _ if ms.is_multiple_of(60_000) => format!("{}m", ms / 60_000),
+        _ if ms.is_multiple_of(1_000) => format!("{}s", ms / 1_000),
         _ => format!("{}.{:03}s", ms / 1_000, ms % 1_000),
     }
 }
