@@ -64,19 +64,28 @@ impl FromStr for Digest {
 fn parse_digits(digits: &[u8]) -> Option<[u8; 32]> {
     let digits: &[u8; 64] = digits.try_into().ok()?;
     let mut bytes = [0; 32];
+    // What is no digit has its highest bit set and is looked for once, at the end.
+    let mut seen = 0;
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = parse_digit(pair[0])? << 4 | parse_digit(pair[1])?;
+        let (high, low) = (VALUES[usize::from(pair[0])], VALUES[usize::from(pair[1])]);
+        seen |= high | low;
+        *byte = high << 4 | low;
     }
-    Some(bytes)
+    (seen & NO_DIGIT == 0).then_some(bytes)
 }
 
-fn parse_digit(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
+const NO_DIGIT: u8 = 0x80;
+
+/// What each byte stands for as a hexadecimal digit in lower case.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < DIGITS.len() {
+        values[DIGITS[value] as usize] = value as u8;
+        value += 1;
     }
-}
+    values
+};
 
 impl TryFrom<String> for Digest {
     type Error = DigestError;
