@@ -130,7 +130,7 @@ impl Ordinary {
             let _ = run::command("kill").args(["-KILL", &process.pid.to_string()]).status();
         }
         if self.made_here {
-            run::output("remove the account", run::command("userdel").arg(&self.name))?;
+            run::output("remove the account", run::command("userdel").arg("--force").arg(&self.name))?;
         }
         Ok(left)
     }
@@ -191,12 +191,19 @@ fn leftovers(uid: u32) -> Result<Vec<Leftover>> {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
         // A process may end while we look.
         let Ok(owner) = entry.metadata() else { continue };
-        if owner.uid() == uid {
+        if owner.uid() == uid && !is_zombie(&entry.path()) {
             let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
             left.push(Leftover { pid, command: String::from_utf8_lossy(&command).replace('\0', " ") });
         }
     }
     Ok(left)
+}
+
+/// Tells whether a process has ended and only waits for its parent to notice.
+fn is_zombie(process: &Path) -> bool {
+    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
+    // The name in parentheses may hold anything, also parentheses.
+    stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
 }
 
 /// Groups the paths that a user cannot reach by the first directory in the way.

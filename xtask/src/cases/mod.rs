@@ -9,6 +9,7 @@ pub mod lists;
 pub mod record;
 pub mod table;
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -18,6 +19,7 @@ use crate::account::{Ordinary, is_root};
 use crate::repo::Repo;
 use crate::tally::Tally;
 use crate::{run, say, setup};
+use judge::Judgement;
 use lists::{Allowed, Holders, Who};
 
 /// One pass over some of the cases with one profile.
@@ -78,63 +80,73 @@ pub fn run(repo: &Repo) -> Result<Tally> {
 /// # Errors
 /// When the lists cannot be read or the runner cannot be started.
 pub fn run_built(repo: &Repo) -> Result<Tally> {
-    let mut tally = Tally::default();
-    if !is_root() {
-        let scratch = tempfile::Builder::new().prefix("fumehood-cases.").tempdir_in("/var/tmp")?;
-        tally +=
-            passes(repo, Who::User, &mut |name| Ok(scratch.path().join(name)), &|argv| own_command(argv))?;
-        return Ok(tally);
-    }
     let scratch = tempfile::Builder::new().prefix("fumehood-cases.").tempdir_in("/var/tmp")?;
-    tally += passes(repo, Who::Root, &mut |name| Ok(scratch.path().join(name)), &|argv| own_command(argv))?;
+    let own_place = |name: &str| {
+        let place = scratch.path().join(name);
+        fs::create_dir_all(&place)?;
+        Ok(place)
+    };
+    if !is_root() {
+        return Runner::new(repo, Who::User, &own_command)?.all(&own_place);
+    }
+    let mut tally = Runner::new(repo, Who::Root, &own_command)?.all(&own_place)?;
     let user = Ordinary::ready(repo)?;
-    tally += passes(repo, Who::User, &mut |name| user.directory(name), &|argv| user.command(argv))?;
+    tally += Runner::new(repo, Who::User, &|argv| user.command(argv))?.all(&|name| user.directory(name))?;
     tally += judge::leftovers(&user.leave()?);
     Ok(tally)
 }
 
-fn own_command(argv: &[String]) -> Command {
+/// Returns a command that runs `argv` as whoever runs this task.
+pub fn own_command(argv: &[String]) -> Command {
     let mut command = run::command(&argv[0]);
     command.args(&argv[1..]);
     command
 }
 
-fn passes(
-    repo: &Repo,
+/// Runs cases as somebody.
+pub struct Runner<'a> {
+    repo: &'a Repo,
     who: Who,
-    place: &mut dyn FnMut(&str) -> Result<PathBuf>,
-    command: &dyn Fn(&[String]) -> Command,
-) -> Result<Tally> {
-    let lists = lists::read(&repo.root.join("tests"))?;
-    let mut tally = Tally::default();
-    for pass in PASSES {
-        let place = place(pass.profile)?;
-        std::fs::create_dir_all(&place)?;
-        tally += one_pass(repo, who, pass, &lists, &place, command)?;
-    }
-    Ok(tally)
+    allowed: Allowed,
+    holders: Holders,
+    command: &'a dyn Fn(&[String]) -> Command,
 }
 
-fn one_pass(
-    repo: &Repo,
-    who: Who,
-    pass: Pass,
-    (allowed, holders): &(Allowed, Holders),
-    place: &Path,
-    command: &dyn Fn(&[String]) -> Command,
-) -> Result<Tally> {
-    say::step(&format!("cases with the {} profile, as {who}", pass.profile));
-    let (table, state) = (place.join("table"), place.join("state"));
-    let mut runner = command(&runner_line(repo, pass, &table));
-    runner.current_dir(&repo.root).env("FUMEHOOD_STATE_DIR", &state).env("SBX_BASE", "/var/tmp");
-    // How the runner ends says less than its table, which is judged row by row.
-    runner.status().context("cannot start the case runner")?;
-    let rows = table::read(&table)?;
-    let expected = table::cases_in(&repo.root.join("tests/cases"))?;
-    let expected: Vec<String> = expected.into_iter().filter(|case| pass.pick.takes(case)).collect();
-    let recorded = record::of_cases(&repo.fumehood(), &state, &rows, command)?;
-    let judged = judge::rows(&expected, &rows, &recorded, who, allowed, holders);
-    Ok(judge::say(&judged))
+impl<'a> Runner<'a> {
+    /// Reads the committed lists. `command` makes a command that runs as `who`.
+    ///
+    /// # Errors
+    /// When a list is missing or not understood.
+    pub fn new(repo: &'a Repo, who: Who, command: &'a dyn Fn(&[String]) -> Command) -> Result<Self> {
+        let (allowed, holders) = lists::read(&repo.root.join("tests"))?;
+        Ok(Self { repo, who, allowed, holders, command })
+    }
+
+    fn all(&self, place: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Tally> {
+        let mut tally = Tally::default();
+        for pass in PASSES {
+            tally += judge::say(&self.pass(pass, &place(pass.profile)?)?);
+        }
+        Ok(tally)
+    }
+
+    /// Runs one pass, with the table and the program's state in `place`, and judges every case of it.
+    ///
+    /// # Errors
+    /// When the runner cannot be started, leaves no table, or the program cannot be asked for its record.
+    pub fn pass(&self, pass: Pass, place: &Path) -> Result<Vec<(String, Judgement)>> {
+        say::step(&format!("cases with the {} profile, as {}", pass.profile, self.who));
+        let (table, state) = (place.join("table"), place.join("state"));
+        let mut runner = (self.command)(&runner_line(self.repo, pass, &table));
+        runner.current_dir(&self.repo.root).env("FUMEHOOD_STATE_DIR", &state).env("SBX_BASE", "/var/tmp");
+        // How the runner ends says less than its table, which is judged row by row.
+        runner.status().context("cannot start the case runner")?;
+        let rows = table::read(&table)?;
+        let expected = table::cases_in(&self.repo.root.join("tests/cases"))?;
+        let expected: Vec<String> = expected.into_iter().filter(|case| pass.pick.takes(case)).collect();
+        let recorded = record::of_cases(&self.repo.fumehood(), &state, &rows, self.command)?;
+        Ok(judge::rows(&expected, &rows, &recorded, self.who, &self.allowed, &self.holders))
+    }
 }
 
 /// Returns the line that a person would type, with the options of the runner first.
