@@ -7,8 +7,13 @@
 
 mod error;
 pub mod layer;
+mod list;
+pub mod protected;
+pub mod release;
 pub mod tree;
 
 pub use error::InspectError;
 pub use layer::{Finding, Report};
+pub use protected::{Class, Rules};
+pub use release::{Artifact, Artifacts, Consent, Held, Inspection, Quarantine, Reason, inspect};
 pub use tree::{Finder, Node, Stack, Tree};

@@ -59,6 +59,12 @@ impl Node {
         FileType::from_raw_mode(self.st_mode) == FileType::CharacterDevice && self.device_numbers == (0, 0)
     }
 
+    /// Tells whether it is the same file with nothing changed since: inode, size and time of change.
+    pub fn is_unchanged(&self, later: &Self) -> bool {
+        self.is_same_file(later)
+            && (self.st_mode, self.size, self.changed) == (later.st_mode, later.size, later.changed)
+    }
+
     /// Tells whether it is one and the same file as another, however it is named.
     pub fn is_same_file(&self, other: &Self) -> bool {
         (self.device, self.inode) == (other.device, other.inode)

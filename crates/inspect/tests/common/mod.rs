@@ -47,8 +47,7 @@ impl Bench {
     pub fn run(&mut self, script: &str) {
         let lowers = self.lowers();
         let upper = self.empty_layer();
-        let work = self.dir.path().join("work");
-        let _ = fs::remove_dir_all(&work);
+        let work = self.dir.path().join(format!("work{}", self.layers));
         fs::create_dir(&work).expect("made");
         let options =
             format!("lowerdir={lowers},upperdir={},workdir={},userxattr", upper.display(), work.display());

@@ -1,0 +1,20 @@
+//! Names as a file system that folds them would see them.
+
+/// Returns the names of a path, folded: what HFS+, NTFS, and ext4 with case folding take for the same name becomes
+/// the same text (CVE-2014-9390, CVE-2019-1352, CVE-2025-59944).
+pub(super) fn folded_names(path: &[u8]) -> Vec<String> {
+    // NTFS takes a backslash for a separator, too.
+    path.split(|byte| matches!(byte, b'/' | b'\\')).map(folded).filter(|name| !name.is_empty()).collect()
+}
+
+fn folded(name: &[u8]) -> String {
+    let name = String::from_utf8_lossy(name);
+    // What follows a colon names a stream of the same file on NTFS.
+    let name = name.split(':').next().unwrap_or_default();
+    // HFS+ and ext4 drop characters that cannot be seen.
+    let seen = name.chars().filter(|c| !model::text::is_hidden(*c));
+    // By way of capital letters, because `ſ` and `K` fold to `s` and `k` only so.
+    let lower: String = seen.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect();
+    // Windows drops dots and spaces at the end.
+    lower.trim_end_matches(['.', ' ']).to_owned()
+}

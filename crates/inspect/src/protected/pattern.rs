@@ -1,0 +1,108 @@
+//! Patterns of the list.
+
+use model::WorkspacePath;
+
+use super::fold::folded_names;
+
+/// One or more names, each with `*` for any characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pattern {
+    written: String,
+    names: Vec<String>,
+    at_top: bool,
+}
+
+impl Pattern {
+    pub(super) fn parse(written: &str) -> Self {
+        let names = written.trim_start_matches('/').split('/').map(str::to_owned).collect();
+        Self { written: written.to_owned(), names, at_top: written.starts_with('/') }
+    }
+
+    /// Makes a pattern for one directory, whatever characters are in its name.
+    pub(super) fn of_path(path: &WorkspacePath) -> Self {
+        Self { written: path.to_string(), names: folded_names(path.as_bytes()), at_top: true }
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.written
+    }
+
+    /// Tells whether the pattern matches folded names of a path, or some of the directories on the way.
+    pub(super) fn matches(&self, path: &[String]) -> bool {
+        let matches_here = |names: &[String]| {
+            self.names.iter().zip(names).all(|(pattern, name)| matches_folded(pattern, name))
+        };
+        let mut places = path.windows(self.names.len());
+        if self.at_top { places.next().is_some_and(matches_here) } else { places.any(matches_here) }
+    }
+}
+
+/// Tells whether a name matches a pattern of one name, after folding.
+pub(crate) fn matches_name(pattern: &str, name: &[u8]) -> bool {
+    folded_names(name).last().is_some_and(|name| matches_folded(pattern, name))
+}
+
+fn matches_folded(pattern: &str, name: &str) -> bool {
+    wildcard(pattern.as_bytes(), name.as_bytes()) || is_short_name_of(pattern, name)
+}
+
+/// Tells whether a name is the short form (`GITHUB~1`) that Windows gives to a long name such as `.github`.
+fn is_short_name_of(pattern: &str, name: &str) -> bool {
+    let Some((stem, number)) = name.split_once('~') else { return false };
+    let is_number = number.starts_with(|c: char| c.is_ascii_digit());
+    let mut long = pattern.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '_');
+    is_number && !pattern.contains('*') && stem.len() >= 3 && stem.chars().all(|c| long.next() == Some(c))
+}
+
+/// Matches `*` against any characters; remembers the last star and tries again from there, so that time grows with
+/// the product of the lengths at worst.
+fn wildcard(pattern: &[u8], name: &[u8]) -> bool {
+    let (mut p, mut n) = (0, 0);
+    let mut retry: Option<(usize, usize)> = None;
+    while n < name.len() {
+        if pattern.get(p) == Some(&b'*') {
+            retry = Some((p, n));
+            p += 1;
+        } else if pattern.get(p) == Some(&name[n]) {
+            p += 1;
+            n += 1;
+        } else if let Some((star, from)) = retry {
+            retry = Some((star, from + 1));
+            p = star + 1;
+            n = from + 1;
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, name, expected) in [
+            ("*_test.*", "a_test.go", true),
+            ("*_test.*", "_test.", true),
+            ("*_test.*", "a_test", false),
+            ("*.t", "x.t", true),
+            ("*.t", "x.ts", false),
+            ("a*b*c", "aXbYbZc", true),
+            ("a*b*c", "aXbYbZ", false),
+            ("*", "", true),
+            ("", "", true),
+            ("", "a", false),
+        ] {
+            assert_eq!(wildcard(pattern.as_bytes(), name.as_bytes()), expected, "{pattern} {name}");
+        }
+    }
+
+    #[test]
+    fn many_stars_do_not_cost_more_than_the_product_of_the_lengths() {
+        let pattern = "*a".repeat(60);
+        assert!(!wildcard(pattern.as_bytes(), "a".repeat(59).as_bytes()));
+        assert!(!wildcard(format!("{pattern}b").as_bytes(), "a".repeat(250).as_bytes()));
+    }
+}
