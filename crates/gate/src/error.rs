@@ -25,9 +25,17 @@ pub enum GateError {
     /// The text is no Cedar.
     #[error("the policy cannot be read: {0}")]
     Unreadable(String),
-    /// The text is Cedar, but does not fit the questions that are asked.
-    #[error("the policy does not fit the schema: {0}")]
-    Invalid(String),
+    /// A rule is Cedar, but does not fit the questions that are asked.
+    #[error("rule {place} does not fit the schema: {wrong}")]
+    Invalid {
+        /// Which rule.
+        place: RulePlace,
+        /// What the schema does not allow.
+        wrong: String,
+    },
+    /// The schema that is compiled in cannot be read, so nothing can be held against it.
+    #[error("the schema of this build cannot be read: {0}; report this as a fault of Fumehood")]
+    Schema(String),
     /// A rule lacks something, or says something that nobody understands.
     #[error("rule {place} {wrong}")]
     Rule {
@@ -51,9 +59,13 @@ impl GateError {
         Self::Unreadable(escape(&message).into_owned())
     }
 
-    /// Says what the schema does not allow.
-    pub(crate) fn invalid(error: &dyn std::error::Error) -> Self {
-        Self::Invalid(escape(&error.to_string()).into_owned())
+    /// Says what the schema does not allow, without the name that Cedar gave the rule.
+    pub(crate) fn invalid(place: RulePlace, message: &str) -> Self {
+        let wrong = match message.strip_prefix("for policy `").and_then(|rest| rest.split_once("`, ")) {
+            Some((_, wrong)) => wrong,
+            None => message,
+        };
+        Self::Invalid { place, wrong: escape(wrong).into_owned() }
     }
 }
 

@@ -98,8 +98,15 @@ impl Gate {
 
     /// Decides whether changes may be written to the host's directory.
     pub fn decide_apply(&self, mut apply: Apply, approvals: &[Approval], now: Timestamp) -> Decision<Apply> {
-        let roles = roles_for(approvals, apply.digest(), now);
-        let settled = self.settle(&mut apply, roles);
+        let settled = match apply.principal() {
+            Principal::User(_) | Principal::Agent(_) => {
+                let roles = roles_for(approvals, apply.digest(), now);
+                self.settle(&mut apply, roles)
+            }
+            Principal::Engine => {
+                Settled::no(&[Refusal { what: apply.to_string(), cause: Cause::WrongPrincipal }])
+            }
+        };
         settled.into_decision(self.digest, apply, None)
     }
 

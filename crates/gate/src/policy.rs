@@ -84,15 +84,14 @@ impl Policy {
     }
 
     fn validate(&self) -> Result<(), GateError> {
-        let (schema, _) = Schema::from_cedarschema_str(SCHEMA).map_err(|error| GateError::invalid(&error))?;
-        // Under their own ids, so that the messages name the rules as people know them.
-        let named =
-            self.set.policies().map(|policy| policy.new_id(PolicyId::new(&self.rules[policy.id()].id)));
-        let named = PolicySet::from_policies(named).map_err(|error| GateError::invalid(&error))?;
-        let result = Validator::new(schema).validate(&named, ValidationMode::Strict);
+        let (schema, _) =
+            Schema::from_cedarschema_str(SCHEMA).map_err(|error| GateError::Schema(error.to_string()))?;
+        let result = Validator::new(schema).validate(&self.set, ValidationMode::Strict);
+        let wrong = |id: &PolicyId, message: String| GateError::invalid(self.rules[id].place(), &message);
+        let errors = result.validation_errors().map(|error| wrong(error.policy_id(), error.to_string()));
         // A warning tells of a rule that can never matter, or of a text that misleads its reader.
-        let errors = result.validation_errors().map(|error| GateError::invalid(error));
-        let warnings = result.validation_warnings().map(|warning| GateError::invalid(warning));
+        let warnings =
+            result.validation_warnings().map(|warning| wrong(warning.policy_id(), warning.to_string()));
         errors.chain(warnings).next().map_or(Ok(()), Err)
     }
 
@@ -130,7 +129,8 @@ fn read_rules(set: &PolicySet) -> Result<HashMap<PolicyId, Rule>, GateError> {
     for (policy, number) in set.policies().zip(1..) {
         let rule = Rule::read(number, policy)?;
         if let Some(earlier) = seen.insert(rule.id.clone(), number) {
-            return Err(rule.error(format!("has the id of rule {earlier}: give it one of its own")));
+            let wrong = format!("has the id of rule {earlier}: give it one of its own");
+            return Err(GateError::Rule { place: rule.place(), wrong });
         }
         rules.insert(policy.id().clone(), rule);
     }

@@ -57,10 +57,9 @@ impl Rule {
         Ok(Self { id, number, reason, advice, person_may_allow, remedy, effect })
     }
 
-    /// Says that something is wrong with this rule.
-    pub(crate) fn error(&self, wrong: impl Into<String>) -> GateError {
-        let place = RulePlace { number: self.number, id: Some(self.id.clone()) };
-        GateError::Rule { place, wrong: wrong.into() }
+    /// Returns where this rule stands.
+    pub(crate) fn place(&self) -> RulePlace {
+        RulePlace { number: self.number, id: Some(self.id.clone()) }
     }
 }
 

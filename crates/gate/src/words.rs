@@ -213,3 +213,114 @@ fn text_of(bytes: &[u8]) -> String {
         Err(_) => bytes.iter().fold("\0".to_owned(), |text, byte| format!("{text}{byte:02x}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use cedar_policy::Schema;
+    use model::action::{Base, StartingPoint};
+    use model::grant::{Input, Network};
+    use model::{ActionId, ActionRequest, Change, ChangeKind, FileKind, Profile, TaskId, Timestamp, Tool};
+
+    use super::*;
+    use crate::apply::{ApplyMode, ApplySource};
+    use crate::facts::Facts;
+    use crate::policy::SCHEMA;
+    use crate::question::questions_of;
+
+    fn os(bytes: &[u8]) -> OsText {
+        OsText::new(bytes).expect("no NUL")
+    }
+
+    fn path(text: &str) -> WorkspacePath {
+        WorkspacePath::parse(text).expect("inside")
+    }
+
+    /// A grant that asks for everything there is.
+    fn everything() -> Grant {
+        let mut grant = Grant::under(Profile::default_profile());
+        grant.profile.name = "strict".to_owned();
+        grant.network = Network::Host;
+        grant.terminal = true;
+        grant.shown_credentials = vec![path("deep/er/.env")];
+        grant.inputs = vec![Input { name: "data".to_owned(), source: os(b"/srv/\xff") }];
+        grant
+    }
+
+    fn tools() -> [Tool; 6] {
+        [
+            Tool::Run { argv: vec![os(b"./a/\xfe"), os(b"x")] },
+            Tool::Read { path: path("a") },
+            Tool::List { path: None },
+            Tool::Search { pattern: "x".to_owned(), path: Some(path("a/b")) },
+            Tool::Write { path: path("a/b"), content: String::new() },
+            Tool::Patch { paths: vec![path("a"), path("b")], diff: String::new() },
+        ]
+    }
+
+    fn action(principal: Principal, tool: Tool) -> Action {
+        let environment = BTreeMap::from([("A".to_owned(), os(b"1"))]);
+        let request = ActionRequest { principal, tool, directory: None, environment, purpose: None };
+        let start = StartingPoint { workspace: os(b"/ws/\xff"), base: Base::Live, layers: Vec::new() };
+        let (id, task) = (ActionId::from_random([0; 10]), TaskId::from_random([0; 10]));
+        Action::parse(id, task, request, everything(), start).expect("parses")
+    }
+
+    /// Puts a question, holds it against the schema, and returns the action that it asks about.
+    fn fits(schema: &Schema, question: &Question<'_>, about: About<'_>) -> String {
+        let roles = BTreeSet::from(["person".to_owned()]);
+        let (request, entities) = put(question, about, &roles).expect("can be put");
+        let (principal, action, resource) = (request.principal(), request.action(), request.resource());
+        let (principal, action, resource) =
+            (principal.expect("known"), action.expect("known"), resource.expect("known"));
+        let context = request.context().expect("known").clone();
+        Request::new(principal.clone(), action.clone(), resource.clone(), context, Some(schema))
+            .unwrap_or_else(|error| panic!("{question}: {error}"));
+        Entities::from_entities(entities.iter().cloned(), Some(schema)).expect("the entities fit the schema");
+        action.id().unescaped().to_owned()
+    }
+
+    #[test]
+    fn every_question_fits_the_schema_and_every_action_of_the_schema_is_asked_about() {
+        let (schema, warnings) = Schema::from_cedarschema_str(SCHEMA).expect("the schema can be read");
+        assert_eq!(warnings.count(), 0);
+        let facts = Facts::new(Profile::strict(), Timestamp::from_nanos(0));
+        let mut asked = BTreeSet::new();
+        let mut ask_all = |principal: Principal, tool, service| {
+            let action = action(principal, tool);
+            let about = About::Action { action: &action, grant: action.grant() };
+            for question in questions_of(&action, action.grant(), &facts, service) {
+                asked.insert(fits(&schema, &question, about));
+            }
+        };
+        for tool in tools() {
+            ask_all(Principal::User("ada".to_owned()), tool.clone(), None);
+            ask_all(Principal::Agent("m".to_owned()), tool, None);
+        }
+        ask_all(Principal::Engine, Tool::Run { argv: vec![os(b"git")] }, Some("git"));
+        asked.insert(fits_apply(&schema));
+        let known: BTreeSet<String> =
+            schema.actions().map(|action| action.id().unescaped().to_owned()).collect();
+        assert_eq!(asked, known);
+    }
+
+    fn fits_apply(schema: &Schema) -> String {
+        let (task, workspace) = (TaskId::from_random([0; 10]), os(b"/ws"));
+        let source = ApplySource { task: &task, workspace: &workspace, layers: &[] };
+        let file = FileKind::File;
+        let change =
+            Change { path: path("a"), kind: ChangeKind::Created, file, mode: 0o644, size: 0, ignored: false };
+        let classes = BTreeSet::from(["ci".to_owned()]);
+        let user = Principal::User("ada".to_owned());
+        let apply = Apply::new(user, ApplyMode::Ask, source, &[change], classes);
+        fits(schema, &Question::Apply(&apply), About::Apply(&apply))
+    }
+
+    #[test]
+    fn names_that_differ_in_a_byte_differ_for_policy() {
+        let names: BTreeSet<String> =
+            [b"a\xff".as_slice(), b"a\xfe", "a\u{fffd}".as_bytes(), b"61ff", b"a"].map(text_of).into();
+        assert_eq!(names.len(), 5);
+    }
+}

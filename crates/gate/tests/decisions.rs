@@ -220,6 +220,7 @@ fn applying_is_decided_by_class_and_kind_and_mode() {
         (user(), ApplyMode::Clean, FileKind::Device, &[], Deny, "not-an-ordinary-file"),
         (user(), ApplyMode::Ask, FileKind::Socket, &[], Deny, "not-an-ordinary-file"),
         (agent(), ApplyMode::Always, FileKind::File, &[], Deny, "apply-needs-a-person"),
+        (Principal::Engine, ApplyMode::Always, FileKind::File, &[], Deny, "wrong-principal"),
     ];
     for (who, mode, kind, names, verdict, reason) in rows {
         let apply = apply(who, mode, &[change("a", kind)], names);

@@ -1,0 +1,81 @@
+//! Measures what policy costs a run: loading the shipped bundle, and deciding.
+//!
+//! `cargo run --release -p fumehood-gate --example cost`
+#![allow(clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use gate::{DEFAULT_BUNDLE, Facts, Gate, Policy};
+use model::action::{Base, Principal, StartingPoint};
+use model::grant::Network;
+use model::{
+    Action, ActionId, ActionRequest, Grant, OsText, Profile, TaskId, Timestamp, Tool, WorkspacePath,
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // The first in a process is what a one-shot run pays: tables that are made on first use are in it.
+    let start = Instant::now();
+    let gate = Gate::new(Policy::default_bundle()?, None);
+    println!("{:<44} {:>9.1?}", "load the shipped bundle, first", start.elapsed());
+    let facts = Facts::new(Profile::default_profile(), Timestamp::from_nanos(1));
+    let (run, write) = (run()?, write()?);
+    let start = Instant::now();
+    black_box(gate.decide(action(&run, Network::Loopback)?, &facts)).record();
+    println!("{:<44} {:>9.1?}", "decide about a command, first", start.elapsed());
+
+    report("load the shipped bundle", 200, || Policy::default_bundle().map(drop))?;
+    report("load and check it against the schema", 50, || Policy::parse(DEFAULT_BUNDLE).map(drop))?;
+    let parsed = action(&run, Network::Loopback)?;
+    report("decide about a command", 2000, || {
+        Ok::<_, Box<dyn Error>>(drop(gate.decide(parsed.clone(), &facts)))
+    })?;
+    let parsed = action(&run, Network::Host)?;
+    report("decide about a command, narrowed", 2000, || {
+        Ok::<_, Box<dyn Error>>(drop(gate.decide(parsed.clone(), &facts)))
+    })?;
+    let parsed = action(&write, Network::Loopback)?;
+    let mut facts = facts;
+    facts.classes = write.writes().iter().map(|path| (path.clone(), gate::Classes::new())).collect();
+    report("decide about a write, four directories deep", 2000, || {
+        Ok::<_, Box<dyn Error>>(drop(gate.decide(parsed.clone(), &facts)))
+    })?;
+    Ok(())
+}
+
+fn report<E>(name: &str, times: usize, mut work: impl FnMut() -> Result<(), E>) -> Result<(), E> {
+    let mut samples = Vec::with_capacity(times);
+    for _ in 0..times {
+        let start = Instant::now();
+        work()?;
+        samples.push(start.elapsed());
+    }
+    samples.sort();
+    let at = |share: f64| -> Duration { samples[((times - 1) as f64 * share) as usize] };
+    println!("{name:<44} {:>9.1?} median {:>9.1?} p99", at(0.5), at(0.99));
+    Ok(())
+}
+
+fn run() -> Result<Tool, Box<dyn Error>> {
+    let argv = ["cargo", "test"].into_iter().map(OsText::try_from).collect::<Result<_, _>>()?;
+    Ok(Tool::Run { argv })
+}
+
+fn write() -> Result<Tool, Box<dyn Error>> {
+    Ok(Tool::Write { path: WorkspacePath::parse("a/b/c/d/e.rs")?, content: String::new() })
+}
+
+fn action(tool: &Tool, network: Network) -> Result<Action, Box<dyn Error>> {
+    let request = ActionRequest {
+        principal: Principal::Agent("cost".to_owned()),
+        tool: tool.clone(),
+        directory: None,
+        environment: BTreeMap::new(),
+        purpose: None,
+    };
+    let grant = Grant { network, ..Grant::under(Profile::default_profile()) };
+    let start = StartingPoint { workspace: OsText::try_from("/ws")?, base: Base::Live, layers: Vec::new() };
+    Ok(Action::parse(ActionId::from_random([1; 10]), TaskId::from_random([2; 10]), request, grant, start)?)
+}
