@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod exit;
+pub mod output;
 pub mod settings;
 /// x
 pub fn main() -> std::process::ExitCode {

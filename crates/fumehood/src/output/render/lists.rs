@@ -1,0 +1,147 @@
+//! Tasks, actions, settings, artifacts and what was removed, for people.
+
+use std::time::Duration;
+
+use model::Bytes;
+use model::action::Principal;
+use model::event::Verdict;
+use model::text::escape;
+
+use super::super::shape::{
+    ArtifactsDocument, ConfigDocument, GcDocument, LogRow, ProblemsDocument, Ran, TaskDocument, TaskRow,
+    TasksDocument,
+};
+use super::super::style::Paint;
+use super::table::{Cell, Page, table};
+use super::{counted, moment, span};
+
+/// Lists tasks.
+pub fn tasks(document: &TasksDocument, paint: Paint) -> String {
+    if document.tasks.is_empty() {
+        return "no tasks\n".to_owned();
+    }
+    let rows = document.tasks.iter().map(|task| {
+        vec![
+            Cell::painted(task.task.as_str(), |p, t| p.name(t)),
+            Cell::plain(task.state.to_string()),
+            Cell::plain(moment(task.opened)),
+            Cell::plain(counted(task.actions, "action")),
+            Cell::plain(String::from_utf8_lossy(task.workspace.as_bytes())),
+            Cell::plain(task.title.as_deref().unwrap_or_default()),
+        ]
+    });
+    table(&rows.collect::<Vec<_>>(), paint)
+}
+
+/// Shows one task with its actions.
+pub fn task(document: &TaskDocument, paint: Paint) -> String {
+    let TaskRow { task, state, workspace, commit, owner, title, opened, actions } = &document.task;
+    let mut page = Page::new(paint);
+    page.heading(
+        &format!("{}  {}", paint.name(task), paint.bold(escape(title.as_deref().unwrap_or_default())))
+            .trim_end(),
+    );
+    let owner = match owner {
+        Principal::User(name) | Principal::Agent(name) => escape(name).into_owned(),
+        Principal::Engine => "the engine".to_owned(),
+    };
+    page.line("state", &format!("{state}, opened {} by {owner}", moment(*opened)));
+    let base = commit
+        .as_ref()
+        .map_or_else(|| "as it stood".to_owned(), |commit| format!("commit {}", escape(commit)));
+    page.line("workspace", &format!("{workspace} {base}"));
+    page.line(
+        "used",
+        &format!("{}, {} of processor", counted(*actions, "action"), span(document.cpu_time_ms)),
+    );
+    let (hit, miss, out) =
+        (document.prompt_cache_hit_tokens, document.prompt_cache_miss_tokens, document.completion_tokens);
+    if hit + miss + out > 0 {
+        page.line("tokens", &format!("{} in ({hit} from the cache), {out} out", hit + miss));
+    }
+    page.finish() + "\n" + &log(&document.log, paint)
+}
+
+/// Lists actions.
+pub fn log(rows: &[LogRow], paint: Paint) -> String {
+    if rows.is_empty() {
+        return "no actions\n".to_owned();
+    }
+    let rows = rows.iter().map(|row| {
+        let changes = if row.changes == 0 { String::new() } else { counted(row.changes, "change") };
+        let time = if row.wall_time_ms == Duration::ZERO { String::new() } else { span(row.wall_time_ms) };
+        vec![
+            Cell::painted(row.action.as_str(), |p, t| p.name(t)),
+            Cell::plain(row.at.map(moment).unwrap_or_default()),
+            ending(row),
+            Cell::plain(time),
+            Cell::plain(changes),
+            // The command is escaped already, and escaping it once more would double its backslashes.
+            Cell::escaped(row.command.clone()),
+            Cell::painted(if row.undone { "(undone)" } else { "" }, |p, t| p.dim(t)),
+        ]
+    });
+    table(&rows.collect::<Vec<_>>(), paint)
+}
+
+fn ending(row: &LogRow) -> Cell {
+    let denied = matches!(row.verdict, Some(Verdict::Deny | Verdict::RequireApproval));
+    let text = row.ending.clone();
+    match (row.exit_code, row.ran) {
+        (Some(0), _) => Cell::painted(text, |p, t| p.good(t)),
+        (None, _) => Cell::painted(text, |p, t| p.caution(t)),
+        (_, Ran::No) if !denied => Cell::painted(text, |p, t| p.bad(t)),
+        _ => Cell::painted(text, |p, t| p.bad(t)),
+    }
+}
+
+/// Lists settings with where they came from.
+pub fn config(document: &ConfigDocument, paint: Paint) -> String {
+    let rows = document.settings.iter().map(|row| {
+        vec![
+            Cell::painted(&row.key, |p, t| p.name(t)),
+            Cell::plain(&row.value),
+            Cell::painted(&row.origin, |p, t| p.dim(t)),
+        ]
+    });
+    table(&rows.collect::<Vec<_>>(), paint)
+}
+
+/// Lists what is wrong in settings files, or says that nothing is.
+pub fn problems(document: &ProblemsDocument, paint: Paint) -> String {
+    if document.problems.is_empty() {
+        let files =
+            document.files.iter().map(|file| escape(file).into_owned()).collect::<Vec<_>>().join(", ");
+        let files = if files.is_empty() { "there are no settings files".to_owned() } else { files };
+        return format!("{}: {files}\n", paint.good("nothing is wrong"));
+    }
+    let lines =
+        document.problems.iter().map(|row| format!("{}: {}\n", paint.bad(escape(&row.place)), row.message));
+    lines.collect()
+}
+
+/// Lists artifacts.
+pub fn artifacts(document: &ArtifactsDocument, paint: Paint) -> String {
+    if document.artifacts.is_empty() {
+        return "no artifacts\n".to_owned();
+    }
+    let rows = document.artifacts.iter().map(|row| {
+        vec![
+            Cell::painted(row.action.as_str(), |p, t| p.name(t)),
+            Cell::plain(Bytes::new(row.size).to_string()),
+            Cell::plain(String::from_utf8_lossy(row.name.as_bytes())),
+        ]
+    });
+    table(&rows.collect::<Vec<_>>(), paint)
+}
+
+/// Says what was removed.
+pub fn gc(document: &GcDocument, paint: Paint) -> String {
+    let mut text = String::new();
+    for layer in &document.layers {
+        text.push_str(&format!("{}\n", paint.name(layer)));
+    }
+    let (number, freed) = (counted(document.layers.len() as u64, "layer"), Bytes::new(document.freed));
+    let done = if document.dry_run { "would be removed" } else { "removed" };
+    text + &format!("{number} with {freed} {done}\n")
+}

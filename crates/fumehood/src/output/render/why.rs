@@ -1,0 +1,32 @@
+//! Why something was stopped, for people.
+
+use super::super::shape::{Cause, WhyDocument};
+use super::super::style::Paint;
+
+/// Explains each cause in a sentence, with the rule or layer and the next step.
+pub fn why(document: &WhyDocument, paint: Paint) -> String {
+    if document.causes.is_empty() {
+        return format!("nothing stood in the way of {}\n", paint.name(&document.action));
+    }
+    document.causes.iter().map(|cause| one(cause, paint)).collect::<Vec<_>>().join("\n")
+}
+
+fn one(cause: &Cause, paint: Paint) -> String {
+    let mut text = format!("{}\n", paint.bold(&cause.sentence));
+    let by = match (&cause.layer, cause.rules.as_slice()) {
+        (Some(layer), _) => format!("held by the layer `{layer}`"),
+        (None, []) => String::new(),
+        (None, [rule]) => format!("decided by the rule `{}`", model::text::escape(rule)),
+        (None, rules) => format!("decided by the rules `{}`", model::text::escape(&rules.join("`, `"))),
+    };
+    let code = model::text::escape(&cause.code);
+    let by = if by.is_empty() { format!("code {code}") } else { format!("{by}, code {code}") };
+    text.push_str(&format!("  {}\n", paint.dim(by)));
+    for next in &cause.next {
+        text.push_str(&format!("  {next}\n"));
+    }
+    if cause.person_may_allow {
+        text.push_str("  a person can allow it\n");
+    }
+    text
+}

@@ -1,0 +1,555 @@
+//! Everything that is known about one action, put together from its events.
+
+use std::time::Duration;
+
+use model::action::{Base, Principal, StartingPoint};
+use model::change::Change;
+use model::enforcement::{Held, Shortfall};
+use model::event::{DecisionRecord, Event, HeldBack, OutputRecord, Verdict};
+use model::evidence::{Observed, Probe, StepTime, Teardown};
+use model::grant::{Grant, Input, Network, Programs, WorkspaceAccess};
+use model::{ActionId, Ending, Limits, OsText, TaskId, Timestamp, Usage};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::schemas as schema;
+use super::{Moment, Name, milliseconds, moment};
+
+/// `show --json`, and the outcome of `run --json`: everything that is known about one action.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ActionDocument {
+    /// The action.
+    #[schemars(with = "String")]
+    pub action: ActionId,
+    /// The task that it belongs to.
+    #[schemars(with = "Option<String>")]
+    pub task: Option<TaskId>,
+    /// Whether the command ran: `unknown` when nobody saw its end.
+    pub ran: Ran,
+    /// The exit code that `run` leaves with for this action; missing while it runs or when nobody saw its end.
+    pub exit_code: Option<u8>,
+    /// What was asked for.
+    pub request: Option<RequestPart>,
+    /// What policy decided.
+    pub decision: Option<DecisionPart>,
+    /// The sandbox, and the proof that it held before the command started.
+    pub sandbox: Option<SandboxPart>,
+    /// Why it did not start.
+    pub not_started: Option<NotStartedPart>,
+    /// How the command ended.
+    pub end: Option<EndPart>,
+    /// What came out.
+    pub inspection: Option<InspectionPart>,
+    /// What was found when the sandbox was gone.
+    #[schemars(schema_with = "schema::teardown")]
+    pub teardown: Option<Teardown>,
+    /// What was written to the host's directory, or taken back from it.
+    pub applied: Vec<AppliedPart>,
+    /// Whether its layer was taken off the task.
+    pub undone: bool,
+}
+
+/// Whether a command ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Ran {
+    /// It did not.
+    No,
+    /// It did.
+    Yes,
+    /// It may have: we were ended in between.
+    Unknown,
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct RequestPart {
+    /// When.
+    #[serde(serialize_with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Timestamp,
+    /// The digest that everything later refers to.
+    #[schemars(schema_with = "schema::digest")]
+    pub digest: model::Digest,
+    /// Who asked.
+    #[schemars(schema_with = "schema::principal")]
+    pub principal: Principal,
+    /// `action`, or `internal` for a helper of ours.
+    pub class: String,
+    /// The tool.
+    pub tool: String,
+    /// The program and its arguments, or the path of a tool that has one.
+    #[schemars(with = "Vec<Name>")]
+    pub argv: Vec<OsText>,
+    /// Names of the variables that were set; their values are never recorded.
+    pub environment: Vec<String>,
+    /// What the asker says it is for.
+    pub claimed_purpose: Option<String>,
+    /// What was asked for.
+    pub grant: GrantPart,
+    /// The workspace directory.
+    #[schemars(with = "Name")]
+    pub workspace: OsText,
+    /// The commit that it starts from; `null` for the directory as it stands.
+    pub commit: Option<String>,
+    /// The layers below, oldest first.
+    #[schemars(with = "Vec<String>")]
+    pub layers: Vec<ActionId>,
+}
+
+/// A grant.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct GrantPart {
+    /// What the action may do with the workspace: `read-only` or `read-write`.
+    #[schemars(with = "String")]
+    pub workspace: WorkspaceAccess,
+    /// What it may reach: `loopback` or `host`.
+    #[schemars(with = "String")]
+    pub network: Network,
+    /// The profile.
+    pub profile: String,
+    /// What it may use.
+    pub limits: LimitsPart,
+    /// The programs that it may start; `null` for all that are shown.
+    #[schemars(with = "Option<Vec<Name>>")]
+    pub programs: Option<Vec<OsText>>,
+    /// What is shown read-only.
+    #[schemars(schema_with = "schema::inputs")]
+    pub inputs: Vec<Input>,
+    /// Credential files of the workspace that it may see.
+    #[schemars(with = "Vec<Name>")]
+    pub shown_credentials: Vec<model::WorkspacePath>,
+    /// Whether it may use a terminal.
+    pub terminal: bool,
+}
+
+/// The most that an action may use.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct LimitsPart {
+    /// Memory of all processes together, in bytes.
+    pub memory: u64,
+    /// Processes and threads at once.
+    pub processes: u32,
+    /// Thousandths of a processor; `null` for all but a reserve.
+    pub millicpus: Option<u32>,
+    /// Time, in milliseconds.
+    #[serde(serialize_with = "milliseconds")]
+    #[schemars(with = "f64")]
+    pub wall_time_ms: Duration,
+    /// Bytes in every writable place together.
+    pub disk: u64,
+    /// Files in every writable place together.
+    pub files: u64,
+    /// `memory` or `disk`.
+    #[schemars(with = "String")]
+    pub disk_mode: model::limits::DiskMode,
+    /// Bytes kept of each output stream.
+    pub output: u64,
+    /// Open descriptors of one process.
+    pub open_files: u64,
+    /// Size of one file, in bytes.
+    pub file_size: u64,
+}
+
+/// What policy decided.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct DecisionPart {
+    /// When.
+    #[serde(serialize_with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Timestamp,
+    /// `allow`, `narrow`, `require-approval` or `deny`.
+    #[schemars(schema_with = "schema::verdict")]
+    pub verdict: Verdict,
+    /// The rules that decided.
+    pub rules: Vec<String>,
+    /// A stable code for programs.
+    pub reason: String,
+    /// What may be done instead.
+    pub advice: String,
+    /// Whether a person could allow it.
+    pub person_may_allow: bool,
+    /// The grant that was given, when one was.
+    pub grant: Option<GrantPart>,
+    /// The digest of the policy.
+    #[schemars(schema_with = "schema::digest")]
+    pub policy: model::Digest,
+}
+
+/// The sandbox, and the proof that it held.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SandboxPart {
+    /// When it stood.
+    #[serde(serialize_with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Timestamp,
+    /// The backend.
+    pub backend: String,
+    /// How each layer is held.
+    #[schemars(schema_with = "schema::held")]
+    pub held: Vec<Held>,
+    /// What the prober tried and saw.
+    #[schemars(schema_with = "schema::probes")]
+    pub probes: Vec<Probe>,
+    /// Credential files that were masked.
+    #[schemars(with = "Vec<Name>")]
+    pub masked: Vec<OsText>,
+}
+
+/// Why an action did not start.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct NotStartedPart {
+    /// When.
+    #[serde(serialize_with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Timestamp,
+    /// Why, for people.
+    pub reason: String,
+    /// Layers that could not be held.
+    #[schemars(schema_with = "schema::shortfalls")]
+    pub shortfalls: Vec<Shortfall>,
+    /// Probes that did not hold.
+    #[schemars(schema_with = "schema::probes")]
+    pub failed_probes: Vec<Probe>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct EndPart {
+    /// When.
+    #[serde(serialize_with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Timestamp,
+    /// How.
+    #[schemars(schema_with = "schema::ending")]
+    pub ending: Ending,
+    /// What it used.
+    pub usage: UsagePart,
+    /// What was seen.
+    #[schemars(schema_with = "schema::observed")]
+    pub observed: Box<Observed>,
+    /// How long each step took.
+    pub steps: Vec<StepPart>,
+    /// What it printed.
+    pub output: Vec<OutputPart>,
+}
+
+/// What an action used.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct UsagePart {
+    /// From the start of the command to its end.
+    #[serde(serialize_with = "milliseconds")]
+    #[schemars(with = "f64")]
+    pub wall_time_ms: Duration,
+    /// Processor time of all its processes.
+    #[serde(serialize_with = "milliseconds")]
+    #[schemars(with = "f64")]
+    pub cpu_time_ms: Duration,
+    /// The most memory at once, in bytes.
+    pub memory_peak: u64,
+    /// The most processes at once.
+    pub processes_peak: u32,
+    /// Bytes in the writable places at the end.
+    pub disk: u64,
+    /// Files in the writable places at the end.
+    pub files: u64,
+    /// Bytes that the command printed.
+    pub output: u64,
+    /// Memory over time.
+    pub memory_byte_seconds: u64,
+}
+
+/// How long a step took.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct StepPart {
+    /// The step.
+    pub step: String,
+    /// How long.
+    #[serde(serialize_with = "milliseconds")]
+    #[schemars(with = "f64")]
+    pub time_ms: Duration,
+}
+
+/// One output stream.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct OutputPart {
+    /// `stdout`, `stderr` or `terminal`.
+    pub stream: String,
+    /// Digest of the bytes that were kept.
+    #[schemars(schema_with = "schema::digest")]
+    pub digest: model::Digest,
+    /// Bytes that were kept.
+    pub kept: u64,
+    /// Bytes that were dropped.
+    pub dropped: u64,
+}
+
+/// What came out.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct InspectionPart {
+    /// What changed.
+    pub changes: Vec<ChangePart>,
+    /// How many more changes there are than are listed.
+    pub changes_dropped: u64,
+    /// What must wait for a person.
+    #[schemars(schema_with = "schema::held_back")]
+    pub held_back: Vec<HeldBack>,
+}
+
+/// One file, directory or link that is different now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ChangePart {
+    /// Where it is, from the top of the workspace.
+    #[schemars(with = "Name")]
+    pub path: model::WorkspacePath,
+    /// `created`, `modified` or `deleted`.
+    #[schemars(with = "String")]
+    pub kind: model::ChangeKind,
+    /// `file`, `directory`, `symlink`, `fifo`, `socket` or `device`.
+    #[schemars(with = "String")]
+    pub file: model::FileKind,
+    /// The permission bits, in octal; `null` when it is gone.
+    pub mode: Option<String>,
+    /// Bytes, or zero.
+    pub size: u64,
+    /// Whether git ignores it.
+    pub ignored: bool,
+}
+
+/// What was written to the host's directory, or taken back from it.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AppliedPart {
+    /// When.
+    #[serde(serialize_with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Timestamp,
+    /// Whether this took back what an earlier one wrote.
+    pub undone: bool,
+    /// What was written.
+    pub changes: Vec<ChangePart>,
+    /// What was not.
+    #[schemars(schema_with = "schema::held_back")]
+    pub held_back: Vec<HeldBack>,
+}
+
+impl ActionDocument {
+    /// Puts an action together from its events, oldest first.
+    pub fn from_events<'e>(
+        action: ActionId,
+        events: impl IntoIterator<Item = (Timestamp, &'e Event)>,
+    ) -> Self {
+        let mut document = Self::empty(action);
+        for (at, event) in events {
+            document.add(at, event);
+        }
+        document.settle();
+        document
+    }
+
+    fn empty(action: ActionId) -> Self {
+        Self {
+            action,
+            task: None,
+            ran: Ran::No,
+            exit_code: None,
+            request: None,
+            decision: None,
+            sandbox: None,
+            not_started: None,
+            end: None,
+            inspection: None,
+            teardown: None,
+            applied: Vec::new(),
+            undone: false,
+        }
+    }
+
+    fn add(&mut self, at: Timestamp, event: &Event) {
+        match event.clone() {
+            Event::Requested {
+                digest,
+                principal,
+                class,
+                tool,
+                argv,
+                environment,
+                claimed_purpose,
+                grant,
+                start,
+            } => {
+                let StartingPoint { workspace, base, layers } = start;
+                let environment = environment.into_iter().map(|(name, _)| name).collect();
+                let commit = match base {
+                    Base::Live => None,
+                    Base::Commit { commit } => Some(commit),
+                };
+                let grant = GrantPart::from(*grant);
+                let part = RequestPart {
+                    at,
+                    digest,
+                    principal,
+                    class,
+                    tool,
+                    argv,
+                    environment,
+                    claimed_purpose,
+                    grant,
+                    workspace,
+                    commit,
+                    layers,
+                };
+                self.request = Some(part);
+            }
+            Event::Decided { decision, .. } => self.decision = Some(DecisionPart::new(at, decision)),
+            Event::Started { backend, held, probes, masked } => {
+                self.sandbox = Some(SandboxPart { at, backend, held, probes, masked });
+            }
+            Event::NotStarted { reason, shortfalls, failed_probes } => {
+                self.not_started = Some(NotStartedPart { at, reason, shortfalls, failed_probes });
+            }
+            Event::Ended { ending, usage, observed, steps, output } => {
+                let steps = steps.into_iter().map(StepPart::from).collect();
+                let output = output.into_iter().map(OutputPart::from).collect();
+                self.end = Some(EndPart { at, ending, usage: usage.into(), observed, steps, output });
+            }
+            Event::Inspected { changes, changes_dropped, held_back } => {
+                let changes = changes.into_iter().map(ChangePart::from).collect();
+                self.inspection = Some(InspectionPart { changes, changes_dropped, held_back });
+            }
+            Event::TornDown { teardown } => self.teardown = Some(teardown),
+            Event::Applied { changes, held_back } => self.applied(at, false, changes, held_back),
+            Event::AppliedUndone { changes, held_back } => self.applied(at, true, changes, held_back),
+            Event::Undone { layers } => self.undone |= layers.contains(&self.action),
+            _ => {}
+        }
+    }
+
+    fn applied(&mut self, at: Timestamp, undone: bool, changes: Vec<Change>, held_back: Vec<HeldBack>) {
+        let changes = changes.into_iter().map(ChangePart::from).collect();
+        self.applied.push(AppliedPart { at, undone, changes, held_back });
+    }
+
+    /// Says what the events together mean: whether the command ran, and with which code `run` left.
+    fn settle(&mut self) {
+        use crate::exit::Exit;
+        let refused = self.decision.as_ref().is_some_and(|decision| !decision.is_yes());
+        (self.ran, self.exit_code) = match (&self.end, &self.not_started, &self.sandbox) {
+            (Some(end), _, _) => {
+                let never = matches!(end.ending, Ending::NotFound | Ending::NotExecutable { .. });
+                (if never { Ran::No } else { Ran::Yes }, Some(Exit::of(&end.ending).code()))
+            }
+            (None, Some(_), _) => (Ran::No, Some(Exit::Failed.code())),
+            (None, None, Some(_)) => (Ran::Unknown, None),
+            (None, None, None) if refused => (Ran::No, Some(Exit::Denied.code())),
+            (None, None, None) => (Ran::No, None),
+        };
+    }
+
+    /// Returns the command as a person would have typed it, escaped.
+    pub fn command(&self) -> String {
+        let Some(request) = &self.request else { return "?".to_owned() };
+        let argv: Vec<String> = request.argv.iter().map(shell_word).collect();
+        match request.tool.as_str() {
+            "run" => argv.join(" "),
+            tool => format!("{tool} {}", argv.join(" ")).trim_end().to_owned(),
+        }
+    }
+}
+
+/// Writes an argument so that its end can be seen: in quotes where it holds a blank or a quote, or is empty.
+pub(crate) fn shell_word(argument: &OsText) -> String {
+    let shown = argument.to_string();
+    let plain = |c: char| c.is_alphanumeric() || "-_./=:,@%+\\".contains(c);
+    if !shown.is_empty() && shown.chars().all(plain) {
+        shown
+    } else {
+        format!("'{}'", shown.replace('\'', "'\\''"))
+    }
+}
+
+impl DecisionPart {
+    fn new(at: Timestamp, decision: DecisionRecord) -> Self {
+        let DecisionRecord { verdict, rules, reason, advice, person_may_allow, grant, policy } = decision;
+        let grant = grant.map(GrantPart::from);
+        Self { at, verdict, rules, reason, advice, person_may_allow, grant, policy }
+    }
+
+    /// Tells whether the action was allowed, with or without less than it asked for.
+    pub fn is_yes(&self) -> bool {
+        matches!(self.verdict, Verdict::Allow | Verdict::Narrow)
+    }
+}
+
+impl From<Grant> for GrantPart {
+    fn from(grant: Grant) -> Self {
+        let Grant { workspace, network, profile, programs, inputs, shown_credentials, terminal } = grant;
+        let programs = match programs {
+            Programs::Any => None,
+            Programs::Only(files) => Some(files),
+        };
+        let limits = LimitsPart::from(&profile.limits);
+        Self {
+            workspace,
+            network,
+            profile: profile.name,
+            limits,
+            programs,
+            inputs,
+            shown_credentials,
+            terminal,
+        }
+    }
+}
+
+impl From<&Limits> for LimitsPart {
+    fn from(limits: &Limits) -> Self {
+        Self {
+            memory: limits.memory.get(),
+            processes: limits.processes,
+            millicpus: limits.millicpus,
+            wall_time_ms: limits.wall_time,
+            disk: limits.disk.get(),
+            files: limits.files,
+            disk_mode: limits.disk_mode,
+            output: limits.output.get(),
+            open_files: limits.open_files,
+            file_size: limits.file_size.get(),
+        }
+    }
+}
+
+impl From<Usage> for UsagePart {
+    fn from(usage: Usage) -> Self {
+        Self {
+            wall_time_ms: usage.wall_time,
+            cpu_time_ms: usage.cpu_time,
+            memory_peak: usage.memory_peak.get(),
+            processes_peak: usage.processes_peak,
+            disk: usage.disk.get(),
+            files: usage.files,
+            output: usage.output.get(),
+            memory_byte_seconds: usage.memory_byte_seconds,
+        }
+    }
+}
+
+impl From<StepTime> for StepPart {
+    fn from(step: StepTime) -> Self {
+        Self { step: step.step, time_ms: step.time }
+    }
+}
+
+impl From<OutputRecord> for OutputPart {
+    fn from(output: OutputRecord) -> Self {
+        let OutputRecord { stream, digest, kept, dropped } = output;
+        Self { stream, digest, kept, dropped }
+    }
+}
+
+impl From<Change> for ChangePart {
+    fn from(change: Change) -> Self {
+        let Change { path, kind, file, mode, size, ignored } = change;
+        let mode = (kind != model::ChangeKind::Deleted).then(|| format!("{mode:04o}"));
+        Self { path, kind, file, mode, size, ignored }
+    }
+}

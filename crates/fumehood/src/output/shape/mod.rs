@@ -1,0 +1,85 @@
+//! The JSON that programs read: one type for each document. Their schemas are in `docs/schemas`.
+//!
+//! Times are RFC 3339 in UTC, spans are milliseconds, sizes are bytes. Arguments and paths are strings where they are
+//! UTF-8 and `{"hex": "…"}` where they are not.
+
+mod action;
+mod answers;
+mod schemas;
+mod why;
+
+use std::time::Duration;
+
+use model::Timestamp;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Serializer;
+
+pub(crate) use action::shell_word;
+pub use action::{
+    ActionDocument, AppliedPart, ChangePart, DecisionPart, EndPart, GrantPart, InspectionPart, LimitsPart,
+    NotStartedPart, OutputPart, Ran, RequestPart, SandboxPart, StepPart, UsagePart,
+};
+pub use answers::{
+    ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, DiffDocument, DoctorDocument, ErrorDocument,
+    ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow, ProblemsDocument, TaskDocument,
+    TaskRow, TasksDocument,
+};
+pub use schemas::schemas;
+pub use why::{Cause, WhyDocument, why};
+
+/// The schema of an argument or a path.
+pub(crate) struct Name;
+
+impl JsonSchema for Name {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Name".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "An argument or a path: a string, or the bytes in hexadecimal where they are not UTF-8.",
+            "anyOf": [
+                {"type": "string"},
+                {
+                    "type": "object",
+                    "properties": {"hex": {"type": "string", "pattern": "^([0-9a-f]{2})*$"}},
+                    "required": ["hex"],
+                    "additionalProperties": false,
+                },
+            ],
+        })
+    }
+}
+
+/// The schema of a moment.
+pub(crate) struct Moment;
+
+impl JsonSchema for Moment {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Moment".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"type": "string", "format": "date-time", "pattern": "Z$"})
+    }
+}
+
+/// Writes a moment.
+pub(crate) fn moment<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&audit::rfc3339(*time))
+}
+
+/// Writes a moment that may be missing.
+pub(crate) fn moment_or_none<S: Serializer>(time: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => moment(time, to),
+        None => to.serialize_none(),
+    }
+}
+
+/// Writes a span in milliseconds, with the part after the point to the microsecond.
+pub(crate) fn milliseconds<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    let microseconds = u32::try_from(time.as_micros() % 1000).unwrap_or(0);
+    let whole = u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+    to.serialize_f64(f64::from(whole) + f64::from(microseconds) / 1000.0)
+}

@@ -1,0 +1,219 @@
+//! The schemas of the documents, and of the words of `model` that stand in them as they are.
+//!
+//! The files in `docs/schemas` are made from here; a test fails when they differ.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Value as Json, json};
+
+use super::{
+    ActionDocument, ArtifactsDocument, ConfigDocument, DiffDocument, DoctorDocument, ErrorDocument,
+    GcDocument, LogDocument, Name, ProblemsDocument, TaskDocument, TasksDocument, WhyDocument,
+};
+
+/// Returns the schema of every document, by the name of its file in `docs/schemas`.
+pub fn schemas() -> Vec<(&'static str, Json)> {
+    vec![
+        ("action", of::<ActionDocument>()),
+        ("artifacts", of::<ArtifactsDocument>()),
+        ("audit-record", audit_record()),
+        ("audit-verify", audit_verify()),
+        ("config-check", of::<ProblemsDocument>()),
+        ("config-explain", of::<ConfigDocument>()),
+        ("diff", of::<DiffDocument>()),
+        ("doctor", of::<DoctorDocument>()),
+        ("error", of::<ErrorDocument>()),
+        ("fumehood.toml", crate::settings::schema()),
+        ("gc", of::<GcDocument>()),
+        ("log", of::<LogDocument>()),
+        ("task", of::<TaskDocument>()),
+        ("task-list", of::<TasksDocument>()),
+        ("why", of::<WhyDocument>()),
+    ]
+}
+
+fn of<T: JsonSchema>() -> Json {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    close(&mut schema);
+    schema
+}
+
+/// Says of every object with named properties that it has no others, so that a document cannot grow unseen.
+fn close(schema: &mut Json) {
+    match schema {
+        Json::Object(map) => {
+            if map.contains_key("properties") {
+                map.entry("additionalProperties").or_insert(json!(false));
+            }
+            map.values_mut().for_each(close);
+        }
+        Json::Array(items) => items.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+fn object(properties: Json) -> Schema {
+    let required: Vec<String> =
+        properties.as_object().into_iter().flat_map(|map| map.keys().cloned()).collect();
+    json_schema!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+fn list(items: Schema) -> Schema {
+    json_schema!({"type": "array", "items": items})
+}
+
+const COUNT: fn() -> Json = || json!({"type": "integer", "minimum": 0});
+
+pub(super) fn digest(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"type": "string", "pattern": "^[0-9a-f]{64}$"})
+}
+
+pub(super) fn principal(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"oneOf": [
+        object(json!({"kind": {"enum": ["user", "agent"]}, "name": {"type": "string"}})),
+        object(json!({"kind": {"const": "engine"}})),
+    ]})
+}
+
+pub(super) fn verdict(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"enum": ["allow", "narrow", "require-approval", "deny"]})
+}
+
+fn level() -> Json {
+    json!({"enum": ["absent", "watched", "hard"]})
+}
+
+pub(super) fn held(_: &mut SchemaGenerator) -> Schema {
+    list(object(json!({"layer": {"type": "string"}, "level": level(), "by": {"type": "string"}})))
+}
+
+pub(super) fn probes(_: &mut SchemaGenerator) -> Schema {
+    list(json_schema!({
+        "type": "object",
+        "properties": {
+            "name": {"type": "string"},
+            "layer": {"type": "string"},
+            "held": {"type": "boolean"},
+            "observed": {"type": "string", "description": "What was seen inside."},
+            "control": {"type": "string", "description": "What the positive control outside showed."},
+        },
+        "required": ["name", "layer", "held", "observed"],
+        "additionalProperties": false,
+    }))
+}
+
+pub(super) fn shortfalls(_: &mut SchemaGenerator) -> Schema {
+    list(object(json!({
+        "layer": {"type": "string"},
+        "needs": level(),
+        "has": level(),
+        "why": {"type": "string"},
+        "fix": {"type": "string"},
+    })))
+}
+
+pub(super) fn ending(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"oneOf": [
+        object(json!({"ended": {"const": "exited"}, "status": {"type": "integer", "minimum": 0, "maximum": 255}})),
+        object(json!({"ended": {"const": "signaled"}, "signal": {"type": "integer"}})),
+        object(json!({"ended": {"const": "limit"}, "limit": {"type": "string"}})),
+        object(json!({"ended": {"enum": ["stopped", "not-found"]}})),
+        object(json!({"ended": {"const": "not-executable"}, "errno": {"type": "integer"}})),
+    ]})
+}
+
+pub(super) fn observed(generator: &mut SchemaGenerator) -> Schema {
+    let name = generator.subschema_for::<Name>();
+    let pid = json!({"type": "integer"});
+    let program = object(
+        json!({"file": name.clone(), "argv": {"type": "array", "items": name.clone()}, "pid": pid.clone()}),
+    );
+    let connection = object(json!({"address": {"type": "string"}, "pid": pid}));
+    json_schema!({
+        "type": "object",
+        "description": "What was seen while the command ran: evidence, never a control.",
+        "properties": {
+            "programs": list(program),
+            "programs_dropped": COUNT(),
+            "connections": list(connection),
+            "connections_dropped": COUNT(),
+            "renames_healed": COUNT(),
+            "limits_touched": {"type": "array", "items": {"type": "string"}},
+        },
+        "required": ["programs", "programs_dropped", "connections", "connections_dropped"],
+    })
+}
+
+pub(super) fn inputs(generator: &mut SchemaGenerator) -> Schema {
+    let source = generator.subschema_for::<Name>();
+    list(object(json!({"name": {"type": "string"}, "source": source})))
+}
+
+pub(super) fn held_back(generator: &mut SchemaGenerator) -> Schema {
+    let path = generator.subschema_for::<Name>();
+    list(object(json!({"path": path, "reason": {"type": "string"}, "why": {"type": "string"}})))
+}
+
+pub(super) fn teardown(_: &mut SchemaGenerator) -> Schema {
+    let names = json!({"type": "array", "items": {"type": "string"}});
+    let found = object(json!({"gone": names.clone(), "left": names}));
+    json_schema!({"anyOf": [found, {"type": "null"}]})
+}
+
+/// One line of `audit show --json` and of an export: `event` is, byte for byte, what the digest was made over.
+fn audit_record() -> Json {
+    let digest = json!({"type": "string", "pattern": "^[0-9a-f]{64}$"});
+    let names = [
+        "task-opened",
+        "requested",
+        "decided",
+        "started",
+        "not-started",
+        "ended",
+        "inspected",
+        "torn-down",
+        "applied",
+        "applied-undone",
+        "undone",
+        "forked",
+        "task-state",
+        "model-turn",
+        "agent-confined",
+        "recovered",
+        "removed",
+    ];
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "One record of the log",
+        "type": "object",
+        "properties": {
+            "format": {"const": 1},
+            "seq": {"type": "integer", "minimum": 1},
+            "time": {"type": "integer", "minimum": 0, "description": "Nanoseconds since the start of 1970 in UTC."},
+            "task": {"type": ["string", "null"]},
+            "action": {"type": ["string", "null"]},
+            "event": {"type": "object", "properties": {"event": {"enum": names}}, "required": ["event"]},
+            "previous": digest,
+            "digest": digest,
+        },
+        "required": ["format", "seq", "time", "task", "action", "event", "previous", "digest"],
+        "additionalProperties": false,
+    })
+}
+
+fn audit_verify() -> Json {
+    let digest = json!({"type": "string", "pattern": "^[0-9a-f]{64}$"});
+    let number = json!({"type": "integer", "minimum": 0});
+    let head = object(json!({"log": {"type": "string"}, "seq": number, "digest": digest}));
+    let flaw = json!({"type": "object", "properties": {"flaw": {"type": "string"}}, "required": ["flaw"]});
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What the check of a log found",
+        "oneOf": [
+            object(json!({"result": {"const": "consistent"}, "end": head})),
+            object(json!({"result": {"const": "anchored"}, "end": head, "anchored": number})),
+            object(json!({"result": {"const": "broken"}, "record": number, "flaw": flaw})),
+        ],
+    })
+}

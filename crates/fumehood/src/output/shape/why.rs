@@ -1,0 +1,282 @@
+//! Why an action was denied, held back or ended: each cause in a sentence, with the rule or layer and the next step.
+
+use model::change::ChangeKind;
+use model::enforcement::Layer;
+use model::event::Verdict;
+use model::text::escape;
+use model::units::display_duration;
+use model::{ActionId, Bytes, Ending, LimitKind};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::action::{ActionDocument, DecisionPart, EndPart, LimitsPart, NotStartedPart, SandboxPart};
+
+/// `why --json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WhyDocument {
+    /// The action.
+    #[schemars(with = "String")]
+    pub action: ActionId,
+    /// What stood in its way, the most weighty first; empty when nothing did.
+    pub causes: Vec<Cause>,
+}
+
+/// One thing that stood in the way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Cause {
+    /// A stable code: the policy's own reason, or one of ours.
+    pub code: String,
+    /// What happened, in a sentence.
+    pub sentence: String,
+    /// The rules that decided, where it was policy.
+    pub rules: Vec<String>,
+    /// The layer that stopped it, where it was one.
+    #[schemars(with = "Option<String>")]
+    pub layer: Option<Layer>,
+    /// What to do now.
+    pub next: Vec<String>,
+    /// Whether a person could allow it.
+    pub person_may_allow: bool,
+}
+
+impl Cause {
+    fn new(code: &str, sentence: String) -> Self {
+        let (rules, next) = (Vec::new(), Vec::new());
+        Self { code: code.to_owned(), sentence, rules, layer: None, next, person_may_allow: false }
+    }
+
+    fn layer(self, layer: Layer) -> Self {
+        Self { layer: Some(layer), ..self }
+    }
+
+    fn next(mut self, step: impl Into<String>) -> Self {
+        self.next.push(step.into());
+        self
+    }
+}
+
+/// Explains what stood in the way of an action.
+pub fn why(document: &ActionDocument) -> WhyDocument {
+    let mut causes = Vec::new();
+    causes.extend(document.decision.as_ref().and_then(|decision| by_policy(decision, document)));
+    causes.extend(document.not_started.iter().flat_map(not_started));
+    if let Some(end) = &document.end {
+        let limits = document
+            .decision
+            .as_ref()
+            .and_then(|decision| decision.grant.as_ref())
+            .map(|grant| &grant.limits);
+        causes.extend(by_end(end, limits));
+        causes.extend(touched(end, limits));
+        causes.extend(connections(end));
+        causes.extend(dropped_output(end));
+    }
+    causes.extend(document.sandbox.as_ref().and_then(masks));
+    causes.extend(held_back(document));
+    WhyDocument { action: document.action.clone(), causes }
+}
+
+fn by_policy(decision: &DecisionPart, document: &ActionDocument) -> Option<Cause> {
+    let what = document.command();
+    let verdict = match decision.verdict {
+        Verdict::Allow => return None,
+        Verdict::Narrow => format!("policy allowed `{what}` with less than it asked for"),
+        Verdict::RequireApproval => format!("policy allows `{what}` only when a person says yes"),
+        Verdict::Deny => format!("policy denied `{what}`"),
+    };
+    let mut cause = Cause::new(&decision.reason, verdict);
+    cause.rules.clone_from(&decision.rules);
+    cause.person_may_allow = decision.person_may_allow;
+    if !decision.advice.is_empty() {
+        cause = cause.next(escape(&decision.advice).into_owned());
+    }
+    if decision.verdict != Verdict::Narrow {
+        cause = cause.next("another command with the same effect gets the same answer");
+    }
+    Some(cause)
+}
+
+fn not_started(part: &NotStartedPart) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = part
+        .shortfalls
+        .iter()
+        .map(|short| {
+            let sentence = format!(
+                "the profile needs `{}` to be {}, and this host holds it {}: {}",
+                short.layer,
+                short.needs,
+                short.has,
+                escape(&short.why)
+            );
+            Cause::new("layer-not-held", sentence).layer(short.layer).next(escape(&short.fix).into_owned())
+        })
+        .collect();
+    causes.extend(part.failed_probes.iter().map(|probe| {
+        let sentence = format!(
+            "the prober tried `{}` inside and was not stopped: {}",
+            escape(&probe.name),
+            escape(&probe.observed)
+        );
+        Cause::new("probe-not-held", sentence)
+            .layer(probe.layer)
+            .next("`fumehood doctor` shows every layer of this host")
+    }));
+    if causes.is_empty() {
+        causes.push(Cause::new("not-started", escape(&part.reason).into_owned()));
+    }
+    causes
+}
+
+fn by_end(end: &EndPart, limits: Option<&LimitsPart>) -> Option<Cause> {
+    let cause = match &end.ending {
+        Ending::Exited { .. } => return None,
+        Ending::Signaled { signal } => {
+            let sentence = format!("signal {signal} ended the command; Fumehood did not send it");
+            Cause::new("signal", sentence).next("`fumehood show --output` shows what it printed before")
+        }
+        Ending::Limit { limit } => {
+            let sentence = format!("the command was ended because it passed its limit: {}", limit_text(*limit, limits));
+            more(Cause::new(&format!("limit-{limit}"), sentence).layer(Layer::Limit(*limit)), *limit)
+        }
+        Ending::Stopped => Cause::new("stopped", "somebody stopped it".to_owned()),
+        Ending::NotFound => Cause::new("no-program", "there is no such program inside the sandbox".to_owned())
+            .layer(Layer::Root)
+            .next("system programs, toolchains found on PATH and what the workspace holds are shown; nothing else is"),
+        Ending::NotExecutable { errno } => {
+            let why = std::io::Error::from_raw_os_error(*errno);
+            Cause::new("not-executable", format!("the program could not be started: {why}"))
+        }
+    };
+    Some(cause)
+}
+
+/// Names the limits that the command came up against without being ended for it: it was refused more.
+fn touched(end: &EndPart, limits: Option<&LimitsPart>) -> Vec<Cause> {
+    let ended_by = |limit: LimitKind| matches!(end.ending, Ending::Limit { limit: ended } if ended == limit);
+    let dropped = |limit: LimitKind| limit == LimitKind::Output; // That has a cause of its own, with the number.
+    let met =
+        end.observed.limits_touched.iter().copied().filter(|limit| !ended_by(*limit) && !dropped(*limit));
+    met.map(|limit| {
+        let sentence =
+            format!("the command came up against its limit and got no more: {}", limit_text(limit, limits));
+        more(Cause::new(&format!("limit-{limit}"), sentence).layer(Layer::Limit(limit)), limit)
+    })
+    .collect()
+}
+
+fn more(cause: Cause, limit: LimitKind) -> Cause {
+    let option = match limit {
+        LimitKind::Memory => "--memory",
+        LimitKind::Processes => "--pids",
+        LimitKind::Cpu => "--cpus",
+        LimitKind::WallTime => "--timeout",
+        LimitKind::Disk => "--disk",
+        LimitKind::Files => "--files",
+        LimitKind::Output => "--output-limit",
+        LimitKind::OpenFiles | LimitKind::FileSize => {
+            return cause.next("choose a wider profile with --profile");
+        }
+    };
+    cause.next(format!(
+        "use less, or choose a wider profile with --profile; {option} can only ask policy for more"
+    ))
+}
+
+fn limit_text(limit: LimitKind, limits: Option<&LimitsPart>) -> String {
+    let Some(limits) = limits else { return limit.to_string() };
+    let number = match limit {
+        LimitKind::Memory => Bytes::new(limits.memory).to_string(),
+        LimitKind::Processes => limits.processes.to_string(),
+        LimitKind::Cpu => {
+            limits.millicpus.map_or_else(|| "all".to_owned(), |m| format!("{m} thousandths of a processor"))
+        }
+        LimitKind::WallTime => display_duration(limits.wall_time_ms),
+        LimitKind::Disk => Bytes::new(limits.disk).to_string(),
+        LimitKind::Files => limits.files.to_string(),
+        LimitKind::Output => Bytes::new(limits.output).to_string(),
+        LimitKind::OpenFiles => limits.open_files.to_string(),
+        LimitKind::FileSize => Bytes::new(limits.file_size).to_string(),
+    };
+    format!("{limit} {number}")
+}
+
+/// Names what the command tried to reach and could not, because there is nothing but its own loopback inside.
+fn connections(end: &EndPart) -> Option<Cause> {
+    let outside: Vec<&str> = end
+        .observed
+        .connections
+        .iter()
+        .map(|attempt| attempt.address.as_str())
+        .filter(|address| leaves(address))
+        .collect();
+    if outside.is_empty() {
+        return None;
+    }
+    let named =
+        outside.iter().take(5).map(|address| format!("`{}`", escape(address))).collect::<Vec<_>>().join(", ");
+    let others = match outside.len().saturating_sub(5) as u64 + end.observed.connections_dropped {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let sentence =
+        format!("it tried to reach {named}{others}; inside there is no network but its own loopback");
+    let cause = Cause::new("no-network", sentence).layer(Layer::NetworkNamespace);
+    Some(cause.next("fetch dependencies outside before the run, or give them with --input"))
+}
+
+/// Tells whether an address is beyond the sandbox's own loopback and its own sockets.
+fn leaves(address: &str) -> bool {
+    let own = ["127.", "[::1]", "[::ffff:127.", "0.0.0.0:", "[::]:", "unix:", "abstract:"];
+    !own.iter().any(|start| address.starts_with(start))
+}
+
+fn dropped_output(end: &EndPart) -> Option<Cause> {
+    let dropped: u64 = end.output.iter().map(|output| output.dropped).sum();
+    let sentence =
+        || format!("{} of its output were dropped; the head and the tail are kept", Bytes::new(dropped));
+    (dropped > 0).then(|| {
+        more(Cause::new("limit-output", sentence()).layer(Layer::Limit(LimitKind::Output)), LimitKind::Output)
+    })
+}
+
+fn masks(sandbox: &SandboxPart) -> Option<Cause> {
+    let (first, rest) = sandbox.masked.split_first()?;
+    let others = match rest.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let cause = Cause::new("masked", format!("files that hold credentials were hidden: `{first}`{others}"));
+    Some(
+        cause
+            .layer(Layer::Masks)
+            .next("`fumehood show` lists them; --show-credential PATH asks policy to show one"),
+    )
+}
+
+fn held_back(document: &ActionDocument) -> Vec<Cause> {
+    let from_inspection = document.inspection.iter().flat_map(|part| &part.held_back);
+    let from_apply = document.applied.iter().flat_map(|part| &part.held_back);
+    let mut seen = std::collections::BTreeSet::new();
+    let new = from_inspection
+        .chain(from_apply)
+        .filter(|held| seen.insert((held.path.clone(), held.reason.clone())));
+    new.map(|held| {
+        let change = change_of(document, &held.path).unwrap_or("changed");
+        let sentence = format!("`{}` was {change} and is held back: {}", held.path, escape(&held.why));
+        let mut cause = Cause::new(&held.reason, sentence);
+        cause.person_may_allow = true;
+        cause
+            .next("look at it with `fumehood diff`, then take it over with `fumehood apply --protected PATH`")
+    })
+    .collect()
+}
+
+fn change_of(document: &ActionDocument, path: &model::OsText) -> Option<&'static str> {
+    let changes = &document.inspection.as_ref()?.changes;
+    let change = changes.iter().find(|change| change.path.as_bytes() == path.as_bytes())?;
+    Some(match change.kind {
+        ChangeKind::Created => "created",
+        ChangeKind::Modified => "changed",
+        ChangeKind::Deleted => "deleted",
+    })
+}

@@ -1,0 +1,255 @@
+//! What programs and people are shown: documents against their schemas, and text that cannot drive a terminal.
+
+mod samples;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use fumehood::output::shape::{
+    ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, DiffDocument, DoctorDocument, ErrorDocument,
+    ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow, ProblemsDocument, Ran, TaskDocument,
+    TaskRow, TasksDocument, schemas, why,
+};
+use fumehood::output::{Paint, render};
+use model::action::Principal;
+use model::event::{Event, Verdict};
+use model::task::TaskState;
+use model::text::is_hidden;
+use model::{Ending, LimitKind, TaskId, Timestamp};
+use samples::{
+    HOSTILE, decided, document, documents, ended, id, inspected, not_started, requested, started, text,
+};
+use serde::Serialize;
+use serde_json::Value as Json;
+
+fn committed(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schemas").join(format!("{name}.json"))
+}
+
+fn schema(name: &str) -> Json {
+    let text = std::fs::read_to_string(committed(name)).expect("the schema is committed");
+    serde_json::from_str(&text).expect("is JSON")
+}
+
+fn fits(name: &str, value: &impl Serialize) {
+    let value = serde_json::to_value(value).expect("has a JSON form");
+    let validator = jsonschema::validator_for(&schema(name)).expect("the schema is one");
+    if let Err(error) = validator.validate(&value) {
+        panic!("{name}: {error} at {}\n{value:#}", error.instance_path());
+    }
+}
+
+#[test]
+fn the_committed_schemas_are_those_of_the_documents() {
+    for (name, schema) in schemas() {
+        let text = std::fs::read_to_string(committed(name)).unwrap_or_default();
+        let same = text == format!("{schema:#}\n");
+        assert!(same, "docs/schemas/{name}.json differs: cargo run -p fumehood --example schemas");
+    }
+    let files = std::fs::read_dir(committed("x").parent().expect("a directory")).expect("is there").count();
+    assert_eq!(files, schemas().len(), "a schema without a document");
+}
+
+#[test]
+fn every_document_fits_its_schema() {
+    let documents = documents();
+    for document in &documents {
+        fits("action", document);
+        fits("why", &why(document));
+    }
+    let log: Vec<LogRow> = documents.iter().map(LogRow::of).collect();
+    fits("log", &LogDocument { task: task_row().task, log: log.clone() });
+    fits("task", &task_document(log));
+    fits("task-list", &TasksDocument { tasks: vec![task_row()] });
+    fits("diff", &diff_document());
+    fits("doctor", &doctor_document(true));
+    fits("doctor", &doctor_document(false));
+    let error = ErrorPart {
+        message: HOSTILE.to_owned(),
+        causes: vec![String::new()],
+        ran: Ran::Unknown,
+        exit_code: 125,
+    };
+    fits("error", &ErrorDocument { error });
+    fits("config-explain", &config_document());
+    fits("config-check", &problems_document());
+    fits("artifacts", &artifacts_document());
+    fits("gc", &GcDocument { dry_run: true, layers: vec![id()], freed: 7 });
+}
+
+#[test]
+fn the_record_fits_its_schema() {
+    let head = audit::Head::genesis(audit::LogId::from_random([1; 10]));
+    let log = audit::Log::open(audit::MemoryStorage::new(head.log.clone())).expect("opens");
+    for event in [requested(&["true"]), decided(Verdict::Deny), started(), inspected()] {
+        let receipt =
+            log.append(&model::Subject::default(), &event, Timestamp::from_nanos(5)).expect("appends");
+        assert_eq!(receipt.event_name(), event.name());
+    }
+    for record in log.records(1) {
+        let line = record.expect("is there").to_line().expect("has a line");
+        fits("audit-record", &serde_json::from_str::<Json>(&line).expect("is JSON"));
+    }
+    let broken = audit::Broken { record: 3, flaw: audit::Flaw::Swapped { found: 4 } };
+    fits("audit-verify", &audit::Verification::Broken(broken));
+    fits("audit-verify", &audit::Verification::Consistent { end: head.clone() });
+    fits("audit-verify", &audit::Verification::Anchored { end: head, anchored: 0 });
+}
+
+#[test]
+fn nothing_that_is_shown_can_drive_a_terminal() {
+    let mut shown = Vec::new();
+    for document in documents() {
+        shown.push(render::action(&document, Paint::PLAIN, true));
+        shown.push(render::action(&document, Paint::PLAIN, false));
+        shown.push(render::outcome_line(&document, Paint::PLAIN));
+        shown.push(render::why(&why(&document), Paint::PLAIN));
+        shown.push(render::log(&[LogRow::of(&document)], Paint::PLAIN));
+    }
+    shown.push(render::task(&task_document(Vec::new()), Paint::PLAIN));
+    shown.push(render::tasks(&TasksDocument { tasks: vec![task_row()] }, Paint::PLAIN));
+    shown.push(render::diff(&diff_document(), Paint::PLAIN));
+    shown.push(render::changes(&diff_document(), Paint::PLAIN));
+    shown.push(render::doctor(&doctor_document(false), Paint::PLAIN));
+    shown.push(render::config(&config_document(), Paint::PLAIN));
+    shown.push(render::problems(&problems_document(), Paint::PLAIN));
+    shown.push(render::artifacts(&artifacts_document(), Paint::PLAIN));
+    for text in shown {
+        let driven: Vec<char> = text.chars().filter(|c| is_hidden(*c) && *c != '\n' && *c != '\t').collect();
+        assert!(driven.is_empty(), "{driven:?} in\n{text}");
+        assert!(!text.contains("\ny"), "a line was forged:\n{text}");
+    }
+}
+
+#[test]
+fn why_names_the_rule_the_layer_and_the_next_step() {
+    let causes = |events: &[Event]| why(&document(events)).causes;
+    let denied = causes(&[requested(&["git", "push"]), decided(Verdict::Deny)]);
+    assert_eq!(
+        (denied[0].code.as_str(), denied[0].rules.as_slice()),
+        ("push-denied", ["no-push".to_owned()].as_slice())
+    );
+    assert_eq!(denied[0].sentence, "policy denied `git push`");
+    assert_eq!(
+        denied[0].next.last().map(String::as_str),
+        Some("another command with the same effect gets the same answer")
+    );
+
+    let short = causes(&[requested(&["true"]), decided(Verdict::Allow), not_started()]);
+    assert_eq!(short[0].layer.map(|layer| layer.to_string()).as_deref(), Some("user-namespace"));
+    assert_eq!(short[0].next, ["allow user namespaces"]);
+    assert_eq!(short[1].code, "probe-not-held");
+
+    let ended = causes(&[
+        decided(Verdict::Allow),
+        started(),
+        ended(Ending::Limit { limit: LimitKind::Memory }),
+        inspected(),
+    ]);
+    let codes: Vec<&str> = ended.iter().map(|cause| cause.code.as_str()).collect();
+    assert_eq!(
+        codes,
+        ["limit-memory", "limit-processes", "no-network", "limit-output", "masked", "git-hook"]
+    );
+    assert!(ended[0].sentence.ends_with("memory 96 MiB"), "{}", ended[0].sentence);
+    assert!(ended[2].sentence.contains("`203.0.113.7:443`") && !ended[2].sentence.contains("127.0.0.1"));
+    assert!(ended[5].person_may_allow);
+    assert!(causes(&[requested(&["true"]), decided(Verdict::Allow)]).is_empty());
+}
+
+#[test]
+fn each_state_of_an_action_has_its_exit_code() {
+    let state = |events: &[Event]| {
+        let document = document(events);
+        (document.ran, document.exit_code)
+    };
+    let (asked, yes, no) = (requested(&["true"]), decided(Verdict::Allow), decided(Verdict::Deny));
+    assert_eq!(state(&[asked.clone(), no]), (Ran::No, Some(126)));
+    assert_eq!(state(&[asked.clone(), decided(Verdict::RequireApproval)]), (Ran::No, Some(126)));
+    assert_eq!(state(&[asked.clone(), yes.clone()]), (Ran::No, None));
+    assert_eq!(state(&[asked.clone(), yes.clone(), not_started()]), (Ran::No, Some(125)));
+    assert_eq!(state(&[asked.clone(), yes.clone(), started()]), (Ran::Unknown, None));
+    let end = |ending| state(&[asked.clone(), yes.clone(), started(), ended(ending)]);
+    assert_eq!(end(Ending::Exited { status: 126 }), (Ran::Yes, Some(126)));
+    assert_eq!(end(Ending::Limit { limit: LimitKind::WallTime }), (Ran::Yes, Some(124)));
+    assert_eq!(end(Ending::NotFound), (Ran::No, Some(127)));
+    assert_eq!(end(Ending::Signaled { signal: 15 }), (Ran::Yes, Some(143)));
+}
+
+#[test]
+fn spans_are_milliseconds_and_times_are_in_utc() {
+    let events =
+        [requested(&["true"]), decided(Verdict::Allow), started(), ended(Ending::Exited { status: 0 })];
+    let json = serde_json::to_value(document(&events)).expect("has a JSON form");
+    assert_eq!(json["end"]["usage"]["wall_time_ms"], 12_345.678);
+    assert_eq!(json["request"]["at"], "2025-11-29T18:27:14.000000Z");
+    assert_eq!(json["request"]["grant"]["limits"]["wall_time_ms"], 10_000.0);
+    assert_eq!(json["request"]["grant"]["inputs"][0]["source"]["hex"], "2f7372762fff");
+}
+
+fn task_row() -> TaskRow {
+    TaskRow {
+        task: TaskId::from_random([2; 10]),
+        state: TaskState::Open,
+        workspace: text(HOSTILE),
+        commit: Some(HOSTILE.to_owned()),
+        owner: Principal::User(HOSTILE.to_owned()),
+        title: Some(HOSTILE.to_owned()),
+        opened: Timestamp::from_nanos(0),
+        actions: 2,
+    }
+}
+
+fn task_document(log: Vec<LogRow>) -> TaskDocument {
+    TaskDocument {
+        task: task_row(),
+        log,
+        prompt_cache_hit_tokens: 1,
+        prompt_cache_miss_tokens: 2,
+        completion_tokens: 3,
+        cpu_time_ms: Duration::from_millis(5),
+    }
+}
+
+fn diff_document() -> DiffDocument {
+    let changes = document(&[inspected()]).inspection.expect("was inspected").changes;
+    let patch = format!("--- a/{}\n+++ b/x\n@@ -1 +1 @@\n-a\u{1b}[2J\n+b\u{202e}\n", "x");
+    let held_back = vec![samples::held_back()];
+    DiffDocument { task: task_row().task, action: Some(id()), changes, held_back, patch }
+}
+
+fn doctor_document(ready: bool) -> DoctorDocument {
+    let built = document(&[started(), samples::torn_down(ready)]);
+    let failed = document(&[not_started()]).not_started.expect("did not start");
+    let sandbox = built.sandbox.expect("was built");
+    DoctorDocument {
+        profile: HOSTILE.to_owned(),
+        ready,
+        held: sandbox.held,
+        shortfalls: if ready { Vec::new() } else { failed.shortfalls },
+        probes: if ready { sandbox.probes } else { failed.failed_probes },
+        teardown: built.teardown,
+        failure: (!ready).then(|| HOSTILE.to_owned()),
+        host: vec![HostFact { name: "kernel".to_owned(), value: HOSTILE.to_owned() }],
+    }
+}
+
+fn config_document() -> ConfigDocument {
+    let row = || HOSTILE.to_owned();
+    ConfigDocument { settings: vec![ConfigRow { key: row(), value: row(), origin: row(), about: row() }] }
+}
+
+fn problems_document() -> ProblemsDocument {
+    let source = fumehood::settings::Source::Operator("f\u{1b}.toml".into());
+    let problems =
+        fumehood::settings::SettingsFile::parse("\"x\\u001b\" = 1\n", source).expect_err("is wrong");
+    let row = |problem: &fumehood::settings::Problem| ProblemRow {
+        place: problem.place.to_string(),
+        message: problem.kind.to_string(),
+    };
+    ProblemsDocument { files: vec!["f".to_owned()], problems: problems.iter().map(row).collect() }
+}
+
+fn artifacts_document() -> ArtifactsDocument {
+    ArtifactsDocument { artifacts: vec![ArtifactRow { name: text(HOSTILE), action: id(), size: 1 << 20 }] }
+}
