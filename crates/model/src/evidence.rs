@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::enforcement::Layer;
+use crate::limits::LimitKind;
 use crate::os_text::OsText;
 
 /// One forbidden act that the prober tried inside the finished sandbox before the command started.
@@ -57,8 +58,8 @@ pub struct Observed {
     pub connections_dropped: u64,
     /// Directories of lower layers that were renamed by the helper.
     pub renames_healed: u64,
-    /// How often the kernel refused a new process because of the process limit.
-    pub processes_refused: u64,
+    /// Limits that the action came up against, whether or not that ended it.
+    pub limits_touched: Vec<LimitKind>,
 }
 
 /// How long each step of a run took.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::path::WorkspacePath;
 use crate::text::escape;
 
 /// An argument, a path or an environment value as the kernel sees it: any bytes but NUL.
@@ -38,6 +39,17 @@ impl OsText {
             return Err(OsTextError::Nul(String::from_utf8_lossy(&bytes).into_owned()));
         }
         Ok(Self(bytes))
+    }
+
+    /// Takes a text of our own up to its first NUL.
+    pub fn literal(text: &str) -> Self {
+        Self(text.split('\0').next().unwrap_or_default().as_bytes().to_vec())
+    }
+
+    /// Returns this text with a path of the workspace behind it.
+    #[must_use]
+    pub fn with(&self, path: &WorkspacePath) -> Self {
+        Self([self.as_bytes(), path.as_bytes()].concat())
     }
 
     /// Returns the bytes.
@@ -133,7 +145,8 @@ impl TryFrom<Written> for OsText {
                     return Err(wrong());
                 }
                 let pairs = (0..hex.len()).step_by(2);
-                let bytes: Result<Vec<u8>, _> = pairs.map(|at| u8::from_str_radix(&hex[at..at + 2], 16)).collect();
+                let bytes: Result<Vec<u8>, _> =
+                    pairs.map(|at| u8::from_str_radix(&hex[at..at + 2], 16)).collect();
                 Self::new(bytes.map_err(|_| wrong())?)
             }
         }

@@ -108,7 +108,9 @@ mod tests {
     #[test]
     fn no_profile_accepts_a_missing_wall() {
         for profile in Profile::built_in() {
-            for layer in [Layer::Seccomp, Layer::Landlock, Layer::PidNamespace, Layer::Root, Layer::Capabilities] {
+            for layer in
+                [Layer::Seccomp, Layer::Landlock, Layer::PidNamespace, Layer::Root, Layer::Capabilities]
+            {
                 assert_eq!(profile.least(layer), Level::Hard, "{layer}");
             }
         }

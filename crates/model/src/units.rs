@@ -40,7 +40,8 @@ impl Bytes {
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const STEPS: [(u64, &str); 4] = [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+        const STEPS: [(u64, &str); 4] =
+            [(1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
         for (size, unit) in STEPS {
             if self.0 >= size {
                 let tenths = u128::from(self.0) * 10 / u128::from(size);
@@ -67,7 +68,8 @@ impl FromStr for Bytes {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
-        let wrong = || UnitError { given: text.to_owned(), what: "a size", example: "`512MiB`, `4GiB` or `65536`" };
+        let wrong =
+            || UnitError { given: text.to_owned(), what: "a size", example: "`512MiB`, `4GiB` or `65536`" };
         let (number, unit) = split_number(text).ok_or_else(wrong)?;
         let factor: u64 = match unit.to_ascii_lowercase().as_str() {
             "" | "b" => 1,

@@ -1,3 +1,40 @@
-//! x
+//! Spends a permit: makes one disposable sandbox, proves it, runs one action in it and takes it down.
+//!
+//! Guarantees: nothing runs unless a permit is spent, the sandbox was built in full, and every probe held; what was
+//! written is in one layer; when the supervisor or the command ends, everything inside ends.
+//! Leaves to others: deciding (`gate`), believing what came out (`inspect`), keeping the record (`audit`, `engine`).
+//! This crate (with its launcher) is the only one with `unsafe`, and the only one that starts processes.
 
+pub mod seccomp;
 pub mod view;
+
+mod address;
+mod canary;
+mod control;
+mod disk;
+mod error;
+mod held;
+mod launch;
+mod native;
+mod observe;
+mod output;
+mod plan;
+mod proof;
+mod spec;
+mod store;
+mod supervise;
+mod sys;
+mod teardown;
+mod terminal;
+mod tool;
+mod wait;
+
+pub use control::{Controller, Handle, Request, controller};
+pub use error::SandboxError;
+pub use native::{Prepared, Report, prepare};
+pub use output::{Printed, Silent, Sink, Stream};
+pub use spec::{Spec, Workspace};
+pub use supervise::{Execution, Io};
+pub use teardown::remove_tree;
+pub use tool::Program;
+pub use view::Identity;

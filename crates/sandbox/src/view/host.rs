@@ -27,6 +27,8 @@ pub struct Host {
     pub mount_points: Vec<PathBuf>,
     /// Whether the command has a terminal, so that `TERM` is of use.
     pub terminal: bool,
+    /// Whether the network is only the sandbox's own loopback, so that tools are told not to try it.
+    pub offline: bool,
 }
 
 /// A user and its primary group.

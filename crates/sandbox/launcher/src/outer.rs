@@ -1,0 +1,67 @@
+//! The first stage: still in the host's namespaces. As root it takes what only root can, then becomes the run
+//! identity; then it makes the namespaces with the first process in them, and leaves.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+
+use launcher::message::FromSandbox;
+use launcher::plan::Plan;
+use launcher::wire;
+use rustix::stdio;
+
+use crate::failure::{Context, Done, Failure};
+use crate::first::{self, Given};
+use crate::{identity, mutant, root, sys};
+
+/// Reads the plan and carries out the first stage; in the child this returns when the sandbox has ended.
+pub(crate) fn run() -> Done {
+    let control = stdio::stdin().try_clone_to_owned().during("control socket", "")?;
+    run_with(&control).inspect_err(|failure| {
+        // The supervisor may be gone; then nobody is left to tell.
+        let _ = wire::send(&control, &failure.message(), &[]);
+    })
+}
+
+fn run_with(control: &OwnedFd) -> Done {
+    let mut descriptors = receive_descriptors(control)?;
+    let plan = read_plan(descriptors.remove(0))?;
+    mutant::refuse_unless_built_in(&plan)?;
+    let cgroups = descriptors.split_off(3);
+    enter_cgroups(cgroups)?;
+    rustix::process::umask(rustix::fs::Mode::empty());
+    let sources = if plan.identity.switch { Some(root::open_sources(&plan)?) } else { None };
+    identity::switch(plan.identity)?;
+    let control_child = control.try_clone().during("control socket", "")?;
+    match sys::clone_into_namespaces(sys::namespace_flags(&plan)).during("namespaces", "clone3")? {
+        sys::Cloned::Parent { pid, pidfd } => {
+            wire::send(control, &FromSandbox::Born { pid }, &[pidfd.as_fd()]).during("control socket", "born")
+        }
+        sys::Cloned::Child => {
+            let given = Given { plan, control: control_child, stdio: descriptors, sources };
+            // The first process never returns to the first stage: its end is the end of the sandbox.
+            std::process::exit(i32::from(first::run(given).is_err()))
+        }
+    }
+}
+
+/// Receives the plan's file, the three standard streams and the control groups to enter, in this order.
+fn receive_descriptors(control: &OwnedFd) -> Done<Vec<OwnedFd>> {
+    let received = wire::receive::<u32>(control).during("control socket", "plan")?;
+    match received {
+        Some((count, descriptors)) if descriptors.len() == count as usize && count >= 4 => Ok(descriptors),
+        _ => Err(Failure::new("control socket", "the plan did not arrive whole")),
+    }
+}
+
+fn read_plan(file: OwnedFd) -> Done<Plan> {
+    let mut bytes = Vec::new();
+    File::from(file).read_to_end(&mut bytes).during("plan", "read")?;
+    postcard::from_bytes(&bytes).map_err(|error| Failure::new("plan", error.to_string()))
+}
+
+/// Enters control groups by writing zero, the caller, to their process lists. Children inherit them, so the
+/// command itself is never moved.
+fn enter_cgroups(files: Vec<OwnedFd>) -> Done {
+    files.into_iter().try_for_each(|file| File::from(file).write_all(b"0").during("cgroup", "enter"))
+}

@@ -1,0 +1,269 @@
+//! The plan of one sandbox: plain data, carried out in order.
+
+use serde::{Deserialize, Serialize};
+
+/// A directory that its mount lets everybody write, and that is in no rule of Landlock: what stops a write there is
+/// Landlock alone, so the prober can see it.
+pub const LANDLOCK_CANARY: &str = "/.fumehood";
+
+/// Everything the launcher needs to build one sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Who the command will be.
+    pub identity: Identity,
+    /// Places of the host that are shown, opened before anything is mounted over them.
+    pub sources: Vec<Source>,
+    /// What is mounted and made, in order.
+    pub steps: Vec<Step>,
+    /// The host name inside.
+    pub hostname: String,
+    /// Places below which Landlock lets the command write; everything shown can be read.
+    pub writable: Vec<Vec<u8>>,
+    /// Files that may be executed; everything shown when missing.
+    pub programs: Option<Vec<Vec<u8>>>,
+    /// Resource limits of every process, by the numbers of `setrlimit(2)`.
+    pub rlimits: Vec<Rlimit>,
+    /// The filter of the command, which notifies the first process.
+    pub command_filter: Vec<Instruction>,
+    /// The filter of the first process.
+    pub first_process_filter: Vec<Instruction>,
+    /// Whether the command gets a terminal of the sandbox's own.
+    pub terminal: bool,
+    /// What the prober needs to know about the host.
+    pub probe: ProbeFacts,
+    /// Calls that the command's filter must answer, one or more for each of its groups.
+    pub filter_probes: Vec<FilterProbe>,
+    /// What the first process samples, where the kernel does not hold a limit.
+    pub watch: Watch,
+    /// Whether the command may make user namespaces of its own.
+    pub nested_user_namespaces: bool,
+    /// The layer that a mutant of the builder leaves out. Without the feature `mutants` it is refused.
+    pub mutant: Option<String>,
+}
+
+/// Who the command will be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    /// The user id, the same inside and outside.
+    pub uid: u32,
+    /// The group id, the same inside and outside.
+    pub gid: u32,
+    /// Whether the launcher starts as root and becomes this id before any namespace is made.
+    pub switch: bool,
+}
+
+/// A place of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// Its path on the host.
+    pub path: Vec<u8>,
+    /// Whether what is mounted below it comes along.
+    pub recursive: bool,
+    /// Shows files of the id on the left as files of the id on the right.
+    pub id_map: Option<IdMap>,
+}
+
+/// Shows files of one id as files of another, in a mount.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdMap {
+    /// The user id on the disk.
+    pub disk_uid: u32,
+    /// The group id on the disk.
+    pub disk_gid: u32,
+    /// The user id that is shown.
+    pub shown_uid: u32,
+    /// The group id that is shown.
+    pub shown_gid: u32,
+}
+
+/// The index of a place in [`Plan::sources`].
+pub type SourceIndex = usize;
+
+/// One thing that is mounted or made in the new root. Targets are absolute paths inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Step {
+    /// A small tmpfs that becomes the root; it turns read-only at the end.
+    Root {
+        /// Bytes it may hold.
+        bytes: u64,
+        /// Files it may hold.
+        inodes: u64,
+    },
+    /// The one place behind all that is writable, as a tmpfs: the kernel holds its quota.
+    MemoryStore {
+        /// Bytes it may hold.
+        bytes: u64,
+        /// Files it may hold.
+        inodes: u64,
+        /// Whether programs in it may be executed.
+        executable: bool,
+    },
+    /// The one place behind all that is writable, as a directory of the host.
+    DiskStore {
+        /// The directory.
+        source: SourceIndex,
+        /// Whether programs in it may be executed.
+        executable: bool,
+    },
+    /// A directory of the root.
+    Directory {
+        /// Where.
+        target: Vec<u8>,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A file of the root that belongs to the caller.
+    File {
+        /// Where.
+        target: Vec<u8>,
+        /// What it holds.
+        contents: Vec<u8>,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A symbolic link of the root.
+    Symlink {
+        /// Where.
+        target: Vec<u8>,
+        /// What it says.
+        points_to: Vec<u8>,
+    },
+    /// A place of the host, read-only.
+    ReadOnly {
+        /// The place.
+        source: SourceIndex,
+        /// Where.
+        target: Vec<u8>,
+        /// Whether programs in it may be executed.
+        executable: bool,
+    },
+    /// A place of the host that may be written, for outputs.
+    ReadWrite {
+        /// The place.
+        source: SourceIndex,
+        /// Where.
+        target: Vec<u8>,
+    },
+    /// A writable directory out of the store.
+    Private {
+        /// Its name in the store.
+        name: String,
+        /// Where.
+        target: Vec<u8>,
+        /// Its mode.
+        mode: u32,
+    },
+    /// An overlay whose changes go to the store and are gone afterwards.
+    PrivateOverlay {
+        /// What is below.
+        lower: SourceIndex,
+        /// Its name in the store.
+        name: String,
+        /// Where.
+        target: Vec<u8>,
+    },
+    /// The workspace.
+    Workspace {
+        /// What is below, newest layer first, the base last.
+        lowers: Vec<SourceIndex>,
+        /// Where the changes go; the workspace is read-only when missing.
+        upper: Option<Upper>,
+        /// Where.
+        target: Vec<u8>,
+        /// Whether programs in it may be executed.
+        executable: bool,
+    },
+    /// A device of the host's `/dev`: one of null, zero, full, random, urandom, tty.
+    Device {
+        /// Its name.
+        name: String,
+    },
+    /// `/dev/pts` of the sandbox's own, and `/dev/ptmx`.
+    Terminals,
+    /// `/proc` of the sandbox's own process namespace.
+    Proc,
+    /// Covers a file with an empty one and a directory with an empty one; nothing happens when it is missing.
+    Mask {
+        /// What is covered.
+        target: Vec<u8>,
+    },
+    /// Makes a directory that is already shown read-only, such as `/proc/sys`.
+    Freeze {
+        /// Which.
+        target: Vec<u8>,
+    },
+}
+
+/// Where the changes of a workspace go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Upper {
+    /// To `upper` and `work` in a directory of the host.
+    Host(SourceIndex),
+    /// To `upper` and `work` in the store.
+    Store,
+}
+
+/// One resource limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rlimit {
+    /// Its number in `setrlimit(2)`.
+    pub resource: u32,
+    /// The limit, soft and hard.
+    pub value: u64,
+}
+
+/// One instruction of a classic BPF program, as in `struct sock_filter` of `linux/filter.h`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Instruction {
+    /// What it does.
+    pub code: u16,
+    /// Instructions to skip when the comparison holds.
+    pub jump_true: u8,
+    /// Instructions to skip when it does not.
+    pub jump_false: u8,
+    /// Its constant.
+    pub k: u32,
+}
+
+/// A call that the command's filter must answer before the kernel does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilterProbe {
+    /// The name of the probe.
+    pub name: String,
+    /// The number of the call.
+    pub call: u32,
+    /// Its arguments; none is an address that exists.
+    pub arguments: [u64; 6],
+}
+
+/// What the prober needs to know about the host: canaries that exist outside and must not be reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct ProbeFacts {
+    /// A file that exists on the host and is not shown.
+    pub canary_file: Vec<u8>,
+    /// A process that lives on the host: the supervisor.
+    pub canary_process: i32,
+    /// The port of a stream listener on the host's IPv4 loopback.
+    pub listener_v4: u16,
+    /// The name of a listener in the host's abstract socket namespace.
+    pub listener_abstract: Vec<u8>,
+    /// The path of a listener of the host that is not shown.
+    pub listener_path: Vec<u8>,
+    /// A variable that is set in the environment of the supervisor.
+    pub canary_variable: String,
+    /// The id of a System V shared memory segment that exists on the host.
+    pub canary_segment: Option<i32>,
+    /// Where the workspace is.
+    pub workspace: Vec<u8>,
+    /// A masked file of the workspace, when there is one.
+    pub masked_file: Option<Vec<u8>>,
+}
+
+/// What the first process samples, where the kernel does not hold a limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub struct Watch {
+    /// Bytes of memory of all processes together that end the run.
+    pub memory: Option<u64>,
+    /// Milliseconds between two samples.
+    pub interval_ms: u32,
+}

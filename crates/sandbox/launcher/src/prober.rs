@@ -1,0 +1,208 @@
+//! The prober: a copy of the very process that will become the command, after its last wall, which tries what must
+//! fail and says what it saw. It judges nothing.
+//!
+//! Every probe performs an act. The calls that show the filter have useless arguments: where the filter lets them
+//! through, the kernel fails later, with another error.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use launcher::message::{Observation, Saw};
+use launcher::plan::Plan;
+use launcher::wire;
+use rustix::fs::{Mode, OFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::WaitOptions;
+
+use crate::failure::{Context, Done, Failure};
+use crate::root::path_of;
+use crate::sys;
+
+/// One probe: its name in `docs/sandbox.md`, and the act.
+type Probe = (&'static str, fn(&Plan) -> Saw);
+
+/// Where only Landlock forbids to write: the mount allows it.
+const LANDLOCK_CANARY: &str = launcher::plan::LANDLOCK_CANARY;
+/// An address that no packet may reach: the metadata service of clouds.
+const METADATA: [u8; 4] = [169, 254, 169, 254];
+
+const PROBES: &[Probe] = &[
+    ("canary-file", |plan| open(&plan.probe.canary_file, OFlags::RDONLY)),
+    ("root-write", |_| create(b"/.fumehood-probe")),
+    ("system-write", |_| create(b"/usr/.fumehood-probe")),
+    ("landlock-write", |_| create(format!("{LANDLOCK_CANARY}/probe").as_bytes())),
+    ("masked-file", |plan| match &plan.probe.masked_file {
+        Some(path) => open(path, OFlags::RDONLY),
+        None => Saw::Text("nothing to mask".to_owned()),
+    }),
+    ("kernel-setting", |_| open(b"/proc/sys/kernel/core_pattern", OFlags::WRONLY)),
+    ("kernel-memory", |_| open(b"/proc/kcore", OFlags::RDONLY)),
+    ("host-process", |plan| call(libc::SYS_kill, [plan.probe.canary_process as u64, 0, 0, 0, 0, 0])),
+    ("trace-first-process", |_| call(libc::SYS_ptrace, [PTRACE_SEIZE, 1, 0, 0, 0, 0])),
+    ("read-first-process", |_| open(b"/proc/1/mem", OFlags::RDONLY)),
+    ("descriptor-of-first-process", |_| take_descriptor_of_first()),
+    ("host-loopback", |plan| connect_v4([127, 0, 0, 1], plan.probe.listener_v4, SocketFlags::empty())),
+    ("metadata-address", |_| connect_v4(METADATA, 80, SocketFlags::NONBLOCK)),
+    ("abstract-socket", |plan| connect_unix(&[b"\0", plan.probe.listener_abstract.as_slice()].concat())),
+    ("path-socket", |plan| connect_unix(&plan.probe.listener_path)),
+    ("host-segment", |plan| match plan.probe.canary_segment {
+        Some(id) => segment_status(id),
+        None => Saw::Text("no segment could be made outside".to_owned()),
+    }),
+    ("host-name", |_| Saw::Text(host_name())),
+    ("change-root", |_| change_root()),
+    ("gain-privilege", |_| prctl(libc::PR_GET_NO_NEW_PRIVS)),
+    ("capabilities", |_| Saw::Number(capabilities_left())),
+    ("descriptors", |_| Saw::Number(descriptors_left())),
+    ("environment", |plan| Saw::Number(u64::from(has_variable(&plan.probe.canary_variable)))),
+    ("controlling-terminal", |_| open(b"/dev/tty", OFlags::RDWR | OFlags::NOCTTY)),
+    ("groups", |_| number(rustix::process::getgroups().map(|groups| groups.len() as u64))),
+    ("processes-limit", |_| limit(libc::RLIMIT_NPROC)),
+    ("open-files-limit", |_| limit(libc::RLIMIT_NOFILE)),
+    ("file-size-limit", |_| limit(libc::RLIMIT_FSIZE)),
+    ("core-limit", |_| limit(libc::RLIMIT_CORE)),
+    ("store-bytes", |_| number(rustix::fs::statvfs("/tmp").map(|stat| stat.f_blocks * stat.f_frsize))),
+    ("store-files", |_| number(rustix::fs::statvfs("/tmp").map(|stat| stat.f_files))),
+];
+
+/// `PTRACE_SEIZE` (`linux/ptrace.h`): attaches without stopping.
+const PTRACE_SEIZE: u64 = 0x4206;
+
+/// Lets a copy of this process try everything, and returns what it saw.
+pub(crate) fn run(plan: &Plan) -> Done<Vec<Observation>> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+        .during("prober", "socket")?;
+    let child = sys::fork().during("prober", "fork")?;
+    if child == 0 {
+        drop(ours);
+        let sent = wire::send(&theirs, &observe(plan), &[]);
+        sys::exit_now(i32::from(sent.is_err()))
+    }
+    drop(theirs);
+    let received = wire::receive::<Vec<Observation>>(&ours).during("prober", "receive")?;
+    rustix::process::waitpid(rustix::process::Pid::from_raw(child), WaitOptions::empty())
+        .during("prober", "wait")?;
+    received
+        .map(|(observations, _)| observations)
+        .ok_or_else(|| Failure::new("prober", "it ended without a word"))
+}
+
+fn observe(plan: &Plan) -> Vec<Observation> {
+    let try_one = |(name, act): &Probe| Observation { probe: (*name).to_owned(), saw: act(plan) };
+    let filter = plan.filter_probes.iter().map(|probe| Observation {
+        probe: probe.name.clone(),
+        saw: call(probe.call.into(), probe.arguments),
+    });
+    PROBES.iter().map(try_one).chain(filter).collect()
+}
+
+fn saw<T>(result: Result<T, impl Into<std::io::Error>>) -> Saw {
+    match result {
+        Ok(_) => Saw::Done,
+        Err(error) => Saw::Errno(error.into().raw_os_error().unwrap_or(0)),
+    }
+}
+
+fn number(result: Result<u64, rustix::io::Errno>) -> Saw {
+    result.map_or_else(|error| Saw::Errno(error.raw_os_error()), Saw::Number)
+}
+
+fn call(number: libc::c_long, arguments: [u64; 6]) -> Saw {
+    saw(sys::try_call(number, arguments))
+}
+
+fn open(path: &[u8], flags: OFlags) -> Saw {
+    saw(rustix::fs::open(path_of(path), flags | OFlags::CLOEXEC, Mode::empty()))
+}
+
+fn create(path: &[u8]) -> Saw {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    saw(rustix::fs::open(path_of(path), flags, Mode::from_raw_mode(0o600)))
+}
+
+fn prctl(option: i32) -> Saw {
+    sys::prctl(option, 0, 0)
+        .map_or_else(|error| Saw::Errno(error.raw_os_error().unwrap_or(0)), |value| Saw::Number(value as u64))
+}
+
+fn limit(resource: impl TryInto<u32>) -> Saw {
+    let value = sys::rlimit(resource.try_into().unwrap_or(u32::MAX));
+    value.map_or_else(|error| Saw::Errno(error.raw_os_error().unwrap_or(0)), Saw::Number)
+}
+
+fn take_descriptor_of_first() -> Saw {
+    match sys::try_call(libc::SYS_pidfd_open, [1, 0, 0, 0, 0, 0]) {
+        Ok(pidfd) => call(libc::SYS_pidfd_getfd, [pidfd as u64, 0, 0, 0, 0, 0]),
+        Err(error) => Saw::Errno(error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+/// Connects to an address. On the loopback the answer comes at once; elsewhere nobody waits for one.
+fn connect_v4(address: [u8; 4], port: u16, flags: SocketFlags) -> Saw {
+    let connect = || {
+        let flags = SocketFlags::CLOEXEC | flags;
+        let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&socket, &std::net::SocketAddr::from((address, port)))
+    };
+    saw(connect())
+}
+
+fn connect_unix(name: &[u8]) -> Saw {
+    let connect = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        let address = match name {
+            [0, name @ ..] => rustix::net::SocketAddrUnix::new_abstract_name(name)?,
+            path => rustix::net::SocketAddrUnix::new(path_of(path))?,
+        };
+        rustix::net::connect(&socket, &address)
+    };
+    saw(connect())
+}
+
+/// Asks for the status of a System V shared memory segment of the host.
+fn segment_status(id: i32) -> Saw {
+    // The kernel's `shmid64_ds` has 112 bytes on 64-bit machines.
+    let mut status = [0u64; 32];
+    call(libc::SYS_shmctl, [id as u64, libc::IPC_STAT as u64, status.as_mut_ptr() as u64, 0, 0, 0])
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn change_root() -> Saw {
+    let root = c"/tmp";
+    call(libc::SYS_chroot, [root.as_ptr() as u64, 0, 0, 0, 0, 0])
+}
+
+/// Counts the capabilities in the effective, permitted, inheritable and bounding sets.
+fn capabilities_left() -> u64 {
+    let bounding = (0..64).filter(|c| matches!(sys::prctl(libc::PR_CAPBSET_READ, *c, 0), Ok(1))).count();
+    let sets = rustix::thread::capabilities(None);
+    let held = sets.map_or(u32::MAX, |sets| {
+        [sets.effective, sets.permitted, sets.inheritable].iter().map(|set| set.bits().count_ones()).sum()
+    });
+    bounding as u64 + u64::from(held)
+}
+
+/// Counts descriptors above the standard streams that `execve` would leave open.
+fn descriptors_left() -> u64 {
+    let stays = |fd: &u64| {
+        sys::try_call(libc::SYS_fcntl, [*fd, libc::F_GETFD as u64, 0, 0, 0, 0])
+            .is_ok_and(|flags| flags & i64::from(libc::FD_CLOEXEC) == 0)
+    };
+    let inherited = (3..1024).filter(stays).count() as u64;
+    // The streams themselves must be there: an empty place could be filled by the next file that is opened.
+    inherited + (0..3).filter(|fd| !is_open(*fd)).count() as u64
+}
+
+fn is_open(fd: u64) -> bool {
+    sys::try_call(libc::SYS_fcntl, [fd, libc::F_GETFD as u64, 0, 0, 0, 0]).is_ok()
+}
+
+fn has_variable(name: &str) -> bool {
+    let own = std::env::var_os(name).is_some();
+    let first = std::fs::read("/proc/1/environ").unwrap_or_default();
+    let needle = format!("{name}=");
+    own || first.windows(needle.len().max(1)).any(|window| window == needle.as_bytes())
+}

@@ -1,0 +1,135 @@
+//! Says how each layer of a sandbox is held, and compares that with what its profile demands.
+
+use launcher::message::LandlockReport;
+use model::Profile;
+use model::enforcement::{Held, Layer, Level, Shortfall};
+use model::limits::{DiskMode, LimitKind};
+
+use crate::error::SandboxError;
+use crate::spec::Spec;
+
+/// What the host and the launcher told about this sandbox.
+pub(crate) struct Facts {
+    /// What Landlock really enforces.
+    pub(crate) landlock: LandlockReport,
+}
+
+/// Options that the workspace must be mounted with; the kernel can drop some without an error.
+const WORKSPACE_OPTIONS: [&str; 1] = ["userxattr"];
+/// Options that must not be on: each makes a layer that other kernels or a later mount read differently.
+const FORBIDDEN_OPTIONS: [&str; 3] = ["redirect_dir=on", "metacopy=on", "index=on"];
+
+/// Says how each layer is held.
+pub(crate) fn held(spec: &Spec, facts: &Facts) -> Vec<Held> {
+    let mut held: Vec<Held> = [
+        (Layer::UserNamespace, "a namespace with one id, and no further ones"),
+        (Layer::MountNamespace, "a mount namespace of its own"),
+        (Layer::PidNamespace, "a process namespace of its own"),
+        (Layer::NetworkNamespace, "a network namespace with only its loopback"),
+        (Layer::IpcNamespace, "an IPC namespace of its own"),
+        (Layer::UtsNamespace, "a host name of its own"),
+        (Layer::CgroupNamespace, "a cgroup namespace of its own"),
+        (Layer::Root, "a root of read-only pieces; the rest of the host is absent"),
+        (Layer::Workspace, "an overlay; the host's directory is below it, read-only"),
+        (Layer::Proc, "its own /proc with masked entries"),
+        (Layer::Masks, "empty files mounted over credential files"),
+        (Layer::Seccomp, "an allow-list of system calls"),
+        (Layer::Capabilities, "all sets and the bounding set empty"),
+        (Layer::NoNewPrivs, "no_new_privs"),
+        (Layer::Descriptors, "all but the standard streams closed"),
+        (Layer::Environment, "only what the view and the request name"),
+        (Layer::Session, "a session of its own"),
+        (Layer::Supervisor, "a first process that cannot be traced or read"),
+    ]
+    .into_iter()
+    .map(|(layer, by)| hard(layer, by))
+    .collect();
+    held.push(landlock(&facts.landlock));
+    held.push(groups());
+    held.extend(limits(spec));
+    held
+}
+
+fn hard(layer: Layer, by: impl Into<String>) -> Held {
+    Held { layer, level: Level::Hard, by: by.into() }
+}
+
+fn watched(limit: LimitKind, by: impl Into<String>) -> Held {
+    Held { layer: Layer::Limit(limit), level: Level::Watched, by: by.into() }
+}
+
+fn landlock(report: &LandlockReport) -> Held {
+    let level = if report.full { Level::Hard } else { Level::Absent };
+    let scope = if report.scoped { ", signals and abstract sockets held inside" } else { "" };
+    Held { layer: Layer::Landlock, level, by: format!("Landlock ABI {}{scope}", report.abi) }
+}
+
+fn groups() -> Held {
+    if rustix::process::geteuid().is_root() {
+        return hard(Layer::Groups, "supplementary groups cleared");
+    }
+    let by =
+        "an ordinary user cannot drop supplementary groups; nothing that only a group can reach is shown";
+    Held { layer: Layer::Groups, level: Level::Absent, by: by.to_owned() }
+}
+
+fn limits(spec: &Spec) -> Vec<Held> {
+    let limits = &spec.grant.profile.limits;
+    let mut held = vec![
+        watched(LimitKind::Memory, "sampled every 50 ms by the first process"),
+        hard(Layer::Limit(LimitKind::Processes), "RLIMIT_NPROC of the sandbox's own user namespace"),
+        hard(Layer::Limit(LimitKind::OpenFiles), "RLIMIT_NOFILE"),
+        hard(Layer::Limit(LimitKind::FileSize), "RLIMIT_FSIZE"),
+        watched(LimitKind::WallTime, "the supervisor's clock"),
+        watched(LimitKind::Output, "the supervisor keeps head and tail"),
+    ];
+    held.push(match limits.millicpus {
+        None => hard(Layer::Limit(LimitKind::Cpu), "no limit was asked for"),
+        Some(_) => watched(LimitKind::Cpu, "measured by the supervisor"),
+    });
+    for kind in [LimitKind::Disk, LimitKind::Files] {
+        held.push(match limits.disk_mode {
+            DiskMode::Memory => hard(Layer::Limit(kind), "one tmpfs behind every writable place"),
+            DiskMode::Disk => watched(kind, "measured by the supervisor"),
+        });
+    }
+    held
+}
+
+/// Names the layers that are held less firmly than the profile demands.
+pub(crate) fn shortfalls(profile: &Profile, held: &[Held]) -> Vec<Shortfall> {
+    let short = held.iter().filter(|held| held.level < profile.least(held.layer));
+    short
+        .map(|held| Shortfall {
+            layer: held.layer,
+            needs: profile.least(held.layer),
+            has: held.level,
+            why: held.by.clone(),
+            fix: fix(held.layer).to_owned(),
+        })
+        .collect()
+}
+
+fn fix(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Limit(LimitKind::Memory | LimitKind::Cpu) => {
+            "run as root or with a delegated cgroup, or choose a profile that accepts `watched`"
+        }
+        Layer::Limit(LimitKind::Disk | LimitKind::Files) => {
+            "choose a profile with disk_mode `memory`, or one that accepts `watched`"
+        }
+        Layer::Landlock => "use a kernel with Landlock (Linux 6.7 or later) and `landlock` among its `lsm=`",
+        Layer::Groups => "run as root, which can clear groups",
+        _ => "see docs/sandbox.md for the kernel that this layer needs",
+    }
+}
+
+/// Refuses a workspace that the kernel mounted otherwise than it was told to.
+pub(crate) fn check_workspace_options(options: &str) -> Result<(), SandboxError> {
+    let has = |wanted: &&str| options.split(',').any(|option| option == *wanted);
+    if WORKSPACE_OPTIONS.iter().all(has) && !FORBIDDEN_OPTIONS.iter().any(has) {
+        return Ok(());
+    }
+    let source = std::io::Error::other(format!("the kernel mounted the workspace with `{options}`"));
+    Err(SandboxError::Prepare { step: "workspace options", source })
+}

@@ -1,0 +1,76 @@
+//! Starts the launcher that is carried inside this library.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use launcher::plan::Plan;
+use launcher::wire;
+use model::Digest;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+/// The launcher, as the build script made it.
+static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher.bin"));
+/// Its digest, taken when it was built.
+const LAUNCHER_DIGEST: &str = include_str!(concat!(env!("OUT_DIR"), "/launcher.sha256"));
+/// What one socket message can carry beside the plan and the three streams.
+const CGROUPS_MAX: usize = 4;
+
+/// The launcher, started, with our end of the socket to it.
+pub(crate) struct Launched {
+    /// The socket. When it closes, everything inside ends.
+    pub(crate) control: OwnedFd,
+    /// The first stage; it leaves as soon as the first process exists.
+    pub(crate) first_stage: Child,
+}
+
+/// Starts the launcher with a plan, the command's streams and the control groups to enter.
+///
+/// The engine is never forked: without a closure to run in between, the standard library starts a program with
+/// `posix_spawn(3)`, whose cost does not grow with our memory.
+pub(crate) fn launch(plan: &Plan, streams: &[OwnedFd; 3], cgroups: &[OwnedFd]) -> io::Result<Launched> {
+    let program = launcher_file()?;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    #[allow(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
+    let first_stage = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
+        .env_clear()
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let plan = sealed_file("fumehood-plan", &postcard::to_allocvec(plan).map_err(io::Error::other)?)?;
+    let mut descriptors: Vec<BorrowedFd<'_>> = vec![plan.as_fd()];
+    descriptors.extend(streams.iter().map(AsFd::as_fd));
+    descriptors.extend(cgroups.iter().take(CGROUPS_MAX).map(AsFd::as_fd));
+    let count = u32::try_from(descriptors.len()).map_err(io::Error::other)?;
+    wire::send(&ours, &count, &descriptors)?;
+    Ok(Launched { control: ours, first_stage })
+}
+
+/// Returns the launcher as a sealed file in memory: what is started is what was built, and nothing that runs later
+/// can write to it (CVE-2019-5736 was a program of the host rewritten through `/proc/PID/exe`).
+fn launcher_file() -> io::Result<&'static File> {
+    static FILE: OnceLock<File> = OnceLock::new();
+    if let Some(file) = FILE.get() {
+        return Ok(file);
+    }
+    if Digest::of(LAUNCHER).to_string() != LAUNCHER_DIGEST {
+        return Err(io::Error::other("the launcher inside this program is not the one that was built"));
+    }
+    let file = sealed_file("fumehood-launcher", LAUNCHER)?;
+    Ok(FILE.get_or_init(|| file))
+}
+
+/// Makes a file in memory that can be read from its start and never be changed.
+fn sealed_file(name: &str, contents: &[u8]) -> io::Result<File> {
+    let fd = rustix::fs::memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let mut file = File::from(fd);
+    file.write_all(contents)?;
+    rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0))?;
+    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&file, seals)?;
+    Ok(file)
+}

@@ -1,0 +1,244 @@
+//! The native backend: builds a sandbox with the kernel's own means, and proves it before anything runs in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use launcher::message::{FromSandbox, Observation};
+use launcher::wire;
+use model::enforcement::{Held, Shortfall};
+use model::evidence::{Probe, StepTime};
+use model::limits::DiskMode;
+use model::{Grant, OsText};
+use rustix::fs::{Mode, OFlags};
+use rustix::pipe::PipeFlags;
+
+use crate::canary::Canaries;
+use crate::error::SandboxError;
+use crate::held::{self, Facts};
+use crate::spec::Spec;
+use crate::{launch, plan, proof, wait};
+
+/// How long building and proving may take. It takes milliseconds; only a stuck file system takes longer.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A sandbox that is built and proved, and in which nothing has run yet. Dropping it ends it.
+#[derive(Debug)]
+pub struct Prepared {
+    pub(crate) control: OwnedFd,
+    pub(crate) first_process: FirstProcess,
+    pub(crate) streams: Streams,
+    pub(crate) store: Option<OwnedFd>,
+    pub(crate) spec: Spec,
+    pub(crate) grant: Grant,
+    pub(crate) environment: BTreeMap<String, OsText>,
+    pub(crate) report: Report,
+}
+
+/// Our ends of the command's streams.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    /// Where to write what the command reads.
+    pub(crate) stdin: Option<OwnedFd>,
+    /// Where to read what it prints.
+    pub(crate) stdout: Option<OwnedFd>,
+    /// Where to read what it prints as errors.
+    pub(crate) stderr: Option<OwnedFd>,
+    /// The terminal, which takes the place of all three.
+    pub(crate) terminal: Option<OwnedFd>,
+}
+
+/// What is known of a sandbox before anything runs in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// How each layer is held.
+    pub held: Vec<Held>,
+    /// What the prober tried and saw.
+    pub probes: Vec<Probe>,
+    /// How long each step of building took.
+    pub steps: Vec<StepTime>,
+}
+
+/// Builds a sandbox and proves it.
+///
+/// # Errors
+/// When the host cannot hold what the profile demands, a step fails or a probe does not hold. Nothing ran then.
+pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
+    let start = Instant::now();
+    make_directories(&spec)?;
+    let canaries = Canaries::plant(&spec.run_directory).map_err(SandboxError::prepare("canaries"))?;
+    let facts = canaries.facts().map_err(SandboxError::prepare("canaries"))?;
+    let plan = plan::plan(&spec, facts, true);
+    let (theirs, ours) = streams(&spec).map_err(SandboxError::prepare("streams"))?;
+    let planned = start.elapsed();
+    let launched = launch::launch(&plan, &theirs, &[]).map_err(SandboxError::prepare("launcher"))?;
+    drop(theirs);
+    let mut first_stage = FirstStage(launched.first_stage);
+    let (first_process, proved) = first_stage.proof(&launched.control)?;
+    let held = held::held(&spec, &Facts { landlock: proved.landlock });
+    refuse_shortfalls(&spec, &held)?;
+    let probes = proof::judge(&proved.observations, &plan, &canaries);
+    refuse_unproved(&probes)?;
+    held::check_workspace_options(&proved.workspace_options)?;
+    let mut steps = vec![StepTime { step: "plan".to_owned(), time: planned }];
+    steps.extend(
+        proved.steps.into_iter().map(|(step, nanos)| StepTime { step, time: Duration::from_nanos(nanos) }),
+    );
+    steps.push(StepTime { step: "proved".to_owned(), time: start.elapsed() });
+    Ok(Prepared {
+        control: launched.control,
+        first_process,
+        streams: Streams { terminal: proved.terminal, ..ours },
+        store: proved.store,
+        grant: spec.grant.clone(),
+        environment: spec.view.environment.clone(),
+        spec,
+        report: Report { held, probes, steps },
+    })
+}
+
+impl Prepared {
+    /// Returns what is known before anything runs.
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+}
+
+/// Makes the directories that the sandbox writes to, each owned by the run identity.
+fn make_directories(spec: &Spec) -> Result<(), SandboxError> {
+    let make = || {
+        let layer = &spec.workspace.layer;
+        let mut wanted = vec![spec.artifacts.clone(), spec.cache.clone(), layer.clone()];
+        if spec.grant.profile.limits.disk_mode == DiskMode::Disk {
+            wanted.extend([layer.join("upper"), layer.join("work"), spec.run_directory.join("store")]);
+        }
+        for directory in wanted {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
+            std::os::unix::fs::chown(&directory, Some(spec.identity.uid), Some(spec.identity.gid))?;
+        }
+        // The top of the workspace is shown with the mode of its upper directory.
+        let top = fs::metadata(&spec.workspace.base)?.permissions().mode() & 0o7777;
+        let upper = layer.join("upper");
+        if upper.exists() { fs::set_permissions(upper, fs::Permissions::from_mode(top)) } else { Ok(()) }
+    };
+    make().map_err(SandboxError::prepare("directories of the run"))
+}
+
+/// Makes the command's streams: the launcher's ends, and ours.
+fn streams(spec: &Spec) -> std::io::Result<([OwnedFd; 3], Streams)> {
+    let none = || rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+    if spec.grant.terminal {
+        let ours = Streams { stdin: None, stdout: None, stderr: None, terminal: None };
+        return Ok(([none()?, none()?, none()?], ours));
+    }
+    let (stdin, stdin_write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let (stdout_read, stdout) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let (stderr_read, stderr) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    let ours = Streams {
+        stdin: Some(stdin_write),
+        stdout: Some(stdout_read),
+        stderr: Some(stderr_read),
+        terminal: None,
+    };
+    Ok(([stdin, stdout, stderr], ours))
+}
+
+/// What the first process said when it was done.
+struct Proved {
+    observations: Vec<Observation>,
+    steps: Vec<(String, u64)>,
+    landlock: launcher::message::LandlockReport,
+    workspace_options: String,
+    store: Option<OwnedFd>,
+    terminal: Option<OwnedFd>,
+}
+
+/// The first stage of the launcher: a child that leaves as soon as the first process exists.
+struct FirstStage(Child);
+
+impl FirstStage {
+    /// Waits until the sandbox is built and the prober has tried everything.
+    fn proof(&mut self, control: &OwnedFd) -> Result<(FirstProcess, Proved), SandboxError> {
+        let deadline = Instant::now() + BUILD_TIMEOUT;
+        let mut first_process = None;
+        loop {
+            wait::readable(control.as_fd(), deadline).map_err(SandboxError::prepare("launcher"))?;
+            let message = wire::receive::<FromSandbox>(control).map_err(SandboxError::prepare("launcher"))?;
+            let (message, fds) = message.ok_or_else(|| gone("the launcher"))?;
+            let mut fds = fds.into_iter();
+            match message {
+                FromSandbox::Born { .. } => first_process = fds.next().map(FirstProcess::new),
+                FromSandbox::Proved { observations, steps, landlock, workspace_options } => {
+                    let first_process = first_process.ok_or_else(|| gone("the first process"))?;
+                    let (store, terminal) = match (fds.next(), fds.next()) {
+                        (store, None) => (store, None),
+                        both => both,
+                    };
+                    let proved = Proved { observations, steps, landlock, workspace_options, store, terminal };
+                    return Ok((first_process, proved));
+                }
+                FromSandbox::Failed { step, errno, about } => {
+                    let source = std::io::Error::from_raw_os_error(errno);
+                    return Err(SandboxError::Setup { step, errno, about, source });
+                }
+                _ => return Err(gone("the order of the launcher's messages")),
+            }
+        }
+    }
+}
+
+impl Drop for FirstStage {
+    fn drop(&mut self) {
+        // It has left, or leaves at once: its end of the socket is closed. It must not stay as a zombie.
+        let _ = self.0.wait();
+    }
+}
+
+/// The first process of a sandbox. When this value goes, everything inside has ended.
+#[derive(Debug)]
+pub(crate) struct FirstProcess {
+    pidfd: OwnedFd,
+    ended: bool,
+}
+
+impl FirstProcess {
+    fn new(pidfd: OwnedFd) -> Self {
+        Self { pidfd, ended: false }
+    }
+
+    /// Ends it and waits, so that everything inside has ended too.
+    pub(crate) fn end(&mut self) {
+        if !self.ended {
+            wait::end_first_process(&self.pidfd);
+            self.ended = true;
+        }
+    }
+
+    /// Returns the descriptor that can be read when the process has ended.
+    pub(crate) fn pidfd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.pidfd.as_fd()
+    }
+}
+
+impl Drop for FirstProcess {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn refuse_shortfalls(spec: &Spec, held: &[Held]) -> Result<(), SandboxError> {
+    let short: Vec<Shortfall> = held::shortfalls(&spec.grant.profile, held);
+    if short.is_empty() { Ok(()) } else { Err(SandboxError::NotEnforceable(short)) }
+}
+
+fn refuse_unproved(probes: &[Probe]) -> Result<(), SandboxError> {
+    let failed: Vec<Probe> = probes.iter().filter(|probe| !probe.held).cloned().collect();
+    if failed.is_empty() { Ok(()) } else { Err(SandboxError::NotProved(failed)) }
+}
+
+fn gone(what: &'static str) -> SandboxError {
+    SandboxError::Prepare { step: what, source: std::io::ErrorKind::UnexpectedEof.into() }
+}

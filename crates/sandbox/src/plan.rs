@@ -1,0 +1,267 @@
+//! Turns a [`Spec`] into the launcher's [`Plan`].
+
+use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use launcher::plan::{
+    IdMap, Identity, Instruction, LANDLOCK_CANARY, Plan, ProbeFacts, Rlimit, Source, SourceIndex, Step,
+    Upper, Watch,
+};
+use model::grant::{Programs, WorkspaceAccess};
+use model::limits::DiskMode;
+use rustix::process::{Resource, getrlimit};
+
+use crate::seccomp;
+use crate::spec::Spec;
+use crate::view::{Executables, PROC_MASKED, PROC_READ_ONLY, Piece};
+
+/// The host name inside: it must say nothing about the host.
+pub(crate) const HOSTNAME: &str = "fumehood";
+/// What the root itself may hold: only directories, links and generated files are in it.
+const ROOT_BYTES: u64 = 16 << 20;
+const ROOT_FILES: u64 = 8192;
+/// Files of our own in the store: the private directories and the overlay's.
+pub(crate) const STORE_FILES_RESERVE: u64 = 64;
+/// Devices that programs expect.
+const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
+/// Links in `/dev` that programs expect.
+const DEVICE_LINKS: [(&str, &str); 4] = [
+    ("/dev/fd", "/proc/self/fd"),
+    ("/dev/stdin", "/proc/self/fd/0"),
+    ("/dev/stdout", "/proc/self/fd/1"),
+    ("/dev/stderr", "/proc/self/fd/2"),
+];
+
+/// Makes the plan of one sandbox. `watch_memory` says that no control group holds the memory limit.
+pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, watch_memory: bool) -> Plan {
+    let mut builder = Builder { spec, sources: Vec::new(), steps: Vec::new(), writable: BTreeSet::new() };
+    builder.root_and_store();
+    builder.pieces();
+    builder.devices_and_proc();
+    builder.outputs_and_inputs();
+    builder.workspace();
+    builder.masks();
+    let limits = &spec.grant.profile.limits;
+    Plan {
+        identity: Identity {
+            uid: spec.identity.uid,
+            gid: spec.identity.gid,
+            switch: rustix::process::geteuid().is_root(),
+        },
+        hostname: HOSTNAME.to_owned(),
+        writable: builder.writable.iter().map(|path| bytes(path)).collect(),
+        programs: match &spec.view.executables {
+            Executables::Any => None,
+            Executables::Only(files) => Some(files.iter().map(|file| bytes(file)).collect()),
+        },
+        rlimits: rlimits(spec),
+        command_filter: command_filter(spec),
+        first_process_filter: instructions(&seccomp::first_process_filter()),
+        terminal: spec.grant.terminal,
+        probe: ProbeFacts {
+            workspace: bytes(&spec.workspace.path),
+            masked_file: spec.masks.first().map(|mask| bytes(&spec.workspace.path.join(mask.as_path()))),
+            ..probe
+        },
+        filter_probes: crate::proof::filter_probes(),
+        watch: Watch { memory: watch_memory.then_some(limits.memory.get()), interval_ms: 50 },
+        nested_user_namespaces: false,
+        mutant: spec.mutant.clone(),
+        sources: builder.sources,
+        steps: builder.steps,
+    }
+}
+
+#[cfg_attr(not(feature = "mutants"), expect(unused_variables, reason = "only a mutant looks at the spec"))]
+fn command_filter(spec: &Spec) -> Vec<Instruction> {
+    let options = seccomp::Options {
+        #[cfg(feature = "mutants")]
+        without: spec
+            .mutant
+            .as_deref()
+            .and_then(|name| name.strip_prefix("seccomp-"))
+            .and_then(|group| seccomp::Group::ALL.iter().copied().find(|known| known.name() == group)),
+        ..seccomp::Options::default()
+    };
+    instructions(&seccomp::command_filter(&options))
+}
+
+fn instructions(program: &seccomp::Program) -> Vec<Instruction> {
+    program
+        .instructions()
+        .into_iter()
+        .map(|(code, jump_true, jump_false, k)| Instruction { code, jump_true, jump_false, k })
+        .collect()
+}
+
+fn rlimits(spec: &Spec) -> Vec<Rlimit> {
+    let limits = &spec.grant.profile.limits;
+    let wanted = [
+        // The first process counts too; it is the same user in the same namespace.
+        (Resource::Nproc, libc::RLIMIT_NPROC, u64::from(limits.processes) + 1),
+        (Resource::Nofile, libc::RLIMIT_NOFILE, limits.open_files),
+        (Resource::Fsize, libc::RLIMIT_FSIZE, limits.file_size.get()),
+        // A core file could hold a secret, and would be written wherever the host says.
+        (Resource::Core, libc::RLIMIT_CORE, 0),
+    ];
+    let least = |(resource, number, value): (Resource, libc::__rlimit_resource_t, u64)| {
+        // A limit can only be lowered by those who may not raise it.
+        let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        Rlimit { resource: number, value: value.min(most) }
+    };
+    wanted.into_iter().map(least).collect()
+}
+
+struct Builder<'a> {
+    spec: &'a Spec,
+    sources: Vec<Source>,
+    steps: Vec<Step>,
+    writable: BTreeSet<PathBuf>,
+}
+
+impl Builder<'_> {
+    fn executable(&self) -> bool {
+        self.spec.grant.programs == Programs::Any
+    }
+
+    fn source(&mut self, path: &Path, recursive: bool, map_owner: bool) -> SourceIndex {
+        let id_map = map_owner.then(|| self.id_map(crate::view::Identity { uid: 0, gid: 0 }));
+        self.sources.push(Source { path: bytes(path), recursive, id_map });
+        self.sources.len() - 1
+    }
+
+    fn id_map(&self, disk: crate::view::Identity) -> IdMap {
+        let shown = self.spec.identity;
+        IdMap { disk_uid: disk.uid, disk_gid: disk.gid, shown_uid: shown.uid, shown_gid: shown.gid }
+    }
+
+    fn root_and_store(&mut self) {
+        let limits = &self.spec.grant.profile.limits;
+        self.steps.push(Step::Root { bytes: ROOT_BYTES, inodes: ROOT_FILES });
+        let executable = self.executable();
+        let store = match limits.disk_mode {
+            DiskMode::Memory => Step::MemoryStore {
+                bytes: limits.disk.get(),
+                inodes: limits.files + STORE_FILES_RESERVE,
+                executable,
+            },
+            DiskMode::Disk => {
+                let path = self.spec.run_directory.join("store");
+                Step::DiskStore { source: self.source(&path, false, false), executable }
+            }
+        };
+        self.steps.push(store);
+    }
+
+    fn pieces(&mut self) {
+        for (at, piece) in self.spec.view.pieces.iter().enumerate() {
+            let target = bytes(piece.target());
+            let step = match piece {
+                Piece::ReadOnly { source, recursive, map_owner, .. } => Step::ReadOnly {
+                    source: self.source(source, *recursive, *map_owner),
+                    target,
+                    executable: true,
+                },
+                Piece::Generated { contents, mode, .. } => {
+                    Step::File { target, contents: contents.clone(), mode: *mode }
+                }
+                Piece::Symlink { points_to, .. } => Step::Symlink { target, points_to: bytes(points_to) },
+                Piece::Directory { mode, .. } => Step::Directory { target, mode: *mode },
+                Piece::Private { target: place, mode } => {
+                    self.writable.insert(place.clone());
+                    Step::Private { name: format!("private-{at}"), target, mode: *mode }
+                }
+                Piece::Overlay { lower, target: place, map_owner } => {
+                    self.writable.insert(place.clone());
+                    let lower = self.source(lower, false, *map_owner);
+                    Step::PrivateOverlay { lower, name: format!("overlay-{at}"), target }
+                }
+                Piece::Mask { .. } => Step::Mask { target },
+            };
+            self.steps.push(step);
+        }
+    }
+
+    fn devices_and_proc(&mut self) {
+        for name in DEVICES {
+            self.source(&Path::new("/dev").join(name), false, false);
+            self.steps.push(Step::Device { name: name.to_owned() });
+        }
+        for (target, points_to) in DEVICE_LINKS {
+            self.steps.push(Step::Symlink { target: target.into(), points_to: points_to.into() });
+        }
+        self.steps.push(Step::Terminals);
+        self.private("shm", "/dev/shm", 0o1777);
+        self.steps.push(Step::Proc);
+        self.private("landlock", LANDLOCK_CANARY, 0o777);
+        // Devices and a process's own entries are written through their own permissions.
+        self.writable.extend(["/dev", "/proc"].map(PathBuf::from));
+    }
+
+    fn private(&mut self, name: &str, target: &str, mode: u32) {
+        self.steps.push(Step::Private { name: name.to_owned(), target: target.into(), mode });
+    }
+
+    fn outputs_and_inputs(&mut self) {
+        let spec = self.spec;
+        for (name, host) in [("artifacts", &spec.artifacts), ("cache", &spec.cache)] {
+            let target = format!("/{name}");
+            match spec.grant.profile.limits.disk_mode {
+                DiskMode::Memory => self.private(name, &target, 0o755),
+                DiskMode::Disk => {
+                    let source = self.source(host, false, false);
+                    self.steps.push(Step::ReadWrite { source, target: target.clone().into_bytes() });
+                }
+            }
+            self.writable.insert(PathBuf::from(target));
+        }
+        for input in &spec.grant.inputs {
+            let source = self.source(input.source.as_path(), true, false);
+            let target = format!("/inputs/{}", input.name).into_bytes();
+            self.steps.push(Step::ReadOnly { source, target, executable: self.executable() });
+        }
+    }
+
+    fn workspace(&mut self) {
+        let workspace = &self.spec.workspace;
+        let mut lowers = Vec::new();
+        for layer in &workspace.layers {
+            lowers.push(self.source(layer, false, false));
+        }
+        let base = self.source(&workspace.base, false, false);
+        if workspace.base_owner.uid != self.spec.identity.uid {
+            self.sources[base].id_map = Some(self.id_map(workspace.base_owner));
+        }
+        lowers.push(base);
+        let limits = &self.spec.grant.profile.limits;
+        let upper = match (self.spec.grant.workspace, limits.disk_mode) {
+            (WorkspaceAccess::ReadOnly, _) => None,
+            (WorkspaceAccess::ReadWrite, DiskMode::Memory) => Some(Upper::Store),
+            (WorkspaceAccess::ReadWrite, DiskMode::Disk) => {
+                Some(Upper::Host(self.source(&workspace.layer, false, false)))
+            }
+        };
+        if upper.is_some() {
+            self.writable.insert(workspace.path.clone());
+        }
+        let executable = self.executable();
+        self.steps.push(Step::Workspace { lowers, upper, target: bytes(&workspace.path), executable });
+    }
+
+    fn masks(&mut self) {
+        for mask in &self.spec.masks {
+            let target = bytes(&self.spec.workspace.path.join(mask.as_path()));
+            self.steps.push(Step::Mask { target });
+        }
+        self.steps
+            .extend(PROC_MASKED.iter().map(|entry| Step::Mask { target: entry.path.as_bytes().to_vec() }));
+        self.steps.extend(
+            PROC_READ_ONLY.iter().map(|entry| Step::Freeze { target: entry.path.as_bytes().to_vec() }),
+        );
+    }
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
+}

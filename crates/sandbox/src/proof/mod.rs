@@ -1,0 +1,210 @@
+//! Judges what the prober observed. The table says for each probe which layer it shows, and what must be seen.
+
+mod filter;
+
+pub(crate) use filter::probes as filter_probes;
+
+use std::collections::BTreeSet;
+
+use launcher::message::{Observation, Saw};
+use launcher::plan::Plan;
+use model::enforcement::Layer;
+use model::evidence::Probe;
+use model::limits::LimitKind;
+
+use crate::canary::Canaries;
+use crate::plan::HOSTNAME;
+
+/// What must be seen for one probe.
+struct Expectation {
+    probe: &'static str,
+    layer: Layer,
+    must: Must,
+}
+
+/// What must be seen.
+enum Must {
+    /// One of these errors of the kernel.
+    FailWith(&'static [i32]),
+    /// This number.
+    Be(u64),
+    /// The number that the plan sets for a resource.
+    BeRlimit(libc::__rlimit_resource_t),
+    /// Something that depends on the plan.
+    Satisfy(fn(&Saw, &Plan) -> bool),
+}
+
+const EXPECTATIONS: &[Expectation] = &[
+    expect("canary-file", Layer::Root, Must::FailWith(&[libc::ENOENT, libc::EACCES])),
+    // A read-only mount answers before permissions and Landlock do, so this shows the mount alone.
+    expect("root-write", Layer::Root, Must::FailWith(&[libc::EROFS])),
+    expect("system-write", Layer::Root, Must::FailWith(&[libc::EROFS])),
+    expect("landlock-write", Layer::Landlock, Must::FailWith(&[libc::EACCES])),
+    expect("masked-file", Layer::Masks, Must::Satisfy(masked)),
+    expect("kernel-setting", Layer::Proc, Must::FailWith(&[libc::EACCES, libc::EPERM, libc::EROFS])),
+    expect("kernel-memory", Layer::Proc, Must::FailWith(&[libc::EACCES, libc::EPERM, libc::ENOENT])),
+    expect("host-process", Layer::PidNamespace, Must::FailWith(&[libc::ESRCH])),
+    expect("trace-first-process", Layer::Supervisor, Must::FailWith(&[libc::EPERM])),
+    expect("read-first-process", Layer::Supervisor, Must::FailWith(&[libc::EACCES, libc::EPERM])),
+    expect("descriptor-of-first-process", Layer::Supervisor, Must::FailWith(&[libc::EPERM])),
+    expect("host-loopback", Layer::NetworkNamespace, Must::FailWith(&[libc::ECONNREFUSED])),
+    expect("metadata-address", Layer::NetworkNamespace, Must::FailWith(&[libc::ENETUNREACH, libc::EACCES])),
+    expect("abstract-socket", Layer::NetworkNamespace, Must::FailWith(&[libc::ECONNREFUSED, libc::EPERM])),
+    expect("path-socket", Layer::Root, Must::FailWith(&[libc::ENOENT, libc::EACCES])),
+    expect("host-segment", Layer::IpcNamespace, Must::Satisfy(no_segment)),
+    expect("host-name", Layer::UtsNamespace, Must::Satisfy(own_host_name)),
+    expect("change-root", Layer::Capabilities, Must::FailWith(&[libc::EPERM])),
+    expect("gain-privilege", Layer::NoNewPrivs, Must::Be(1)),
+    expect("capabilities", Layer::Capabilities, Must::Be(0)),
+    expect("descriptors", Layer::Descriptors, Must::Be(0)),
+    expect("environment", Layer::Environment, Must::Be(0)),
+    expect("controlling-terminal", Layer::Session, Must::Satisfy(terminal_as_planned)),
+    expect("groups", Layer::Groups, Must::Satisfy(groups_as_planned)),
+    expect("processes-limit", Layer::Limit(LimitKind::Processes), Must::BeRlimit(libc::RLIMIT_NPROC)),
+    expect("open-files-limit", Layer::Limit(LimitKind::OpenFiles), Must::BeRlimit(libc::RLIMIT_NOFILE)),
+    expect("file-size-limit", Layer::Limit(LimitKind::FileSize), Must::BeRlimit(libc::RLIMIT_FSIZE)),
+    expect("core-limit", Layer::Limit(LimitKind::FileSize), Must::BeRlimit(libc::RLIMIT_CORE)),
+    expect("store-bytes", Layer::Limit(LimitKind::Disk), Must::Satisfy(store_bytes)),
+    expect("store-files", Layer::Limit(LimitKind::Files), Must::Satisfy(store_files)),
+];
+
+const fn expect(probe: &'static str, layer: Layer, must: Must) -> Expectation {
+    Expectation { probe, layer, must }
+}
+
+/// Judges the observations, each with its positive control outside.
+///
+/// A probe that was expected and not reported, or reported and not expected, did not hold.
+pub(crate) fn judge(observations: &[Observation], plan: &Plan, canaries: &Canaries) -> Vec<Probe> {
+    let mut probes: Vec<Probe> =
+        EXPECTATIONS.iter().map(|e| judge_one(e, observations, plan, canaries)).collect();
+    probes.extend(filter::judge(observations));
+    let named: BTreeSet<String> = probes.iter().map(|probe| probe.name.clone()).collect();
+    let known = |name: &str| named.contains(name);
+    probes.extend(observations.iter().filter(|o| !known(&o.probe)).map(|unknown| Probe {
+        name: unknown.probe.clone(),
+        layer: Layer::Supervisor,
+        held: false,
+        observed: "a probe that nobody knows".to_owned(),
+        control: None,
+    }));
+    probes
+}
+
+fn judge_one(
+    expectation: &Expectation,
+    observations: &[Observation],
+    plan: &Plan,
+    canaries: &Canaries,
+) -> Probe {
+    let saw = observations.iter().find(|o| o.probe == expectation.probe).map(|o| &o.saw);
+    let control = canaries.control(expectation.probe);
+    let inside = saw.is_some_and(|saw| expectation.must.holds(saw, plan));
+    let outside = control.as_ref().is_none_or(Result::is_ok);
+    Probe {
+        name: expectation.probe.to_owned(),
+        layer: expectation.layer,
+        held: inside && outside,
+        observed: saw.map_or_else(|| "not tried".to_owned(), describe),
+        control: control.map(|control| control.unwrap_or_else(|error| format!("failed: {error}"))),
+    }
+}
+
+impl Must {
+    fn holds(&self, saw: &Saw, plan: &Plan) -> bool {
+        match self {
+            Self::FailWith(errors) => matches!(saw, Saw::Errno(errno) if errors.contains(errno)),
+            Self::Be(wanted) => *saw == Saw::Number(*wanted),
+            Self::BeRlimit(resource) => {
+                let wanted = plan.rlimits.iter().find(|limit| limit.resource == *resource);
+                wanted.is_some_and(|limit| *saw == Saw::Number(limit.value))
+            }
+            Self::Satisfy(satisfied) => satisfied(saw, plan),
+        }
+    }
+}
+
+fn masked(saw: &Saw, plan: &Plan) -> bool {
+    match plan.probe.masked_file {
+        Some(_) => matches!(saw, Saw::Errno(libc::EACCES | libc::ENOENT)),
+        None => matches!(saw, Saw::Text(_)),
+    }
+}
+
+fn no_segment(saw: &Saw, plan: &Plan) -> bool {
+    match plan.probe.canary_segment {
+        Some(_) => matches!(saw, Saw::Errno(libc::EINVAL | libc::EIDRM)),
+        None => matches!(saw, Saw::Text(_)),
+    }
+}
+
+fn own_host_name(saw: &Saw, _: &Plan) -> bool {
+    *saw == Saw::Text(HOSTNAME.to_owned())
+}
+
+fn terminal_as_planned(saw: &Saw, plan: &Plan) -> bool {
+    plan.terminal || matches!(saw, Saw::Errno(libc::ENXIO))
+}
+
+/// As root nothing of the caller's groups is left; a user cannot drop them, and the report says how many there are.
+fn groups_as_planned(saw: &Saw, plan: &Plan) -> bool {
+    if plan.identity.switch { *saw == Saw::Number(0) } else { matches!(saw, Saw::Number(_)) }
+}
+
+fn store_bytes(saw: &Saw, plan: &Plan) -> bool {
+    match store_limits(plan) {
+        // The kernel rounds up to whole pages.
+        Some((bytes, _)) => matches!(saw, Saw::Number(n) if bytes <= *n && *n < bytes + (64 << 10)),
+        None => matches!(saw, Saw::Number(_)),
+    }
+}
+
+fn store_files(saw: &Saw, plan: &Plan) -> bool {
+    match store_limits(plan) {
+        Some((_, files)) => *saw == Saw::Number(files),
+        None => matches!(saw, Saw::Number(_)),
+    }
+}
+
+fn store_limits(plan: &Plan) -> Option<(u64, u64)> {
+    plan.steps.iter().find_map(|step| match step {
+        launcher::plan::Step::MemoryStore { bytes, inodes, .. } => Some((*bytes, *inodes)),
+        _ => None,
+    })
+}
+
+/// Says in words what was seen.
+pub(crate) fn describe(saw: &Saw) -> String {
+    match saw {
+        Saw::Done => "it succeeded".to_owned(),
+        Saw::Errno(errno) => std::io::Error::from_raw_os_error(*errno).to_string(),
+        Saw::Number(number) => number.to_string(),
+        Saw::Text(text) => model::text::escape(text).into_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_probe_is_named_once() {
+        let mut names: Vec<_> = EXPECTATIONS.iter().map(|expectation| expectation.probe).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+
+    #[test]
+    fn success_never_holds_where_failure_is_wanted() {
+        let wants_failure = EXPECTATIONS.iter().filter_map(|expectation| match expectation.must {
+            Must::FailWith(errors) => Some(errors),
+            _ => None,
+        });
+        for errors in wants_failure {
+            assert!(!errors.contains(&0));
+            assert!(!matches!(Saw::Done, Saw::Errno(errno) if errors.contains(&errno)));
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! Runs one command in a prepared sandbox, and sees it to its end: time, output, signals, teardown.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use gate::Permit;
+use launcher::message::{FromSandbox, ToSandbox};
+use launcher::wire;
+use model::evidence::{Observed, StepTime, Teardown};
+use model::limits::DiskMode;
+use model::{Action, Bytes, Ending, Grant, LimitKind, OsText, Usage};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::control::{Controller, Request};
+use crate::disk::{self, DiskWatch};
+use crate::error::SandboxError;
+use crate::native::Prepared;
+use crate::observe::Recorder;
+use crate::output::{Printed, Sink, Stream, collect};
+use crate::tool::Program;
+use crate::{store, teardown};
+
+/// How long a command has to end after it was asked to, before it is ended.
+const TERM_GRACE: Duration = Duration::from_secs(5);
+
+/// What the caller brings to a run.
+pub struct Io {
+    /// What the command reads; nothing when missing. A tool that brings its own input does not read this.
+    pub stdin: Option<File>,
+    /// Takes standard output while it is printed (or the terminal's).
+    pub stdout: Box<dyn Sink>,
+    /// Takes standard error while it is printed.
+    pub stderr: Box<dyn Sink>,
+    /// Signals, stops and window sizes from outside.
+    pub controller: Option<Controller>,
+}
+
+/// What came out of a run. Nothing in it is trusted: `inspect` is the only reader of its files.
+#[derive(Debug)]
+pub struct Execution {
+    action: Action,
+    grant: Grant,
+    /// How the command ended.
+    pub ending: Ending,
+    /// What it used.
+    pub usage: Usage,
+    /// What was seen.
+    pub observed: Observed,
+    /// What it printed, stream by stream.
+    pub printed: Vec<(Stream, Printed)>,
+    /// How long each step took.
+    pub steps: Vec<StepTime>,
+    /// What was found when the sandbox was gone.
+    pub teardown: Teardown,
+    layer: PathBuf,
+}
+
+impl Execution {
+    /// Returns the action that ran.
+    pub fn action(&self) -> &Action {
+        &self.action
+    }
+
+    /// Returns the grant that it ran with.
+    pub fn grant(&self) -> &Grant {
+        &self.grant
+    }
+
+    /// Returns the directory of its layer, with `upper` in it.
+    pub fn layer(&self) -> &std::path::Path {
+        &self.layer
+    }
+}
+
+impl Prepared {
+    /// Spends the permit: starts the command, waits for its end, and takes the sandbox down.
+    ///
+    /// # Errors
+    /// When the permit grants something else than the sandbox was built for, or the sandbox is lost.
+    pub fn run(mut self, permit: Permit, io: Io) -> Result<Execution, SandboxError> {
+        if *permit.grant() != self.grant {
+            return Err(SandboxError::OtherGrant);
+        }
+        let (action, grant) = permit.spend().into_parts();
+        let program = Program::of(&action.request().tool);
+        let start = self.start_message(&action, &program);
+        let pumps = Pumps::start(&mut self, io.stdout, io.stderr, program.input, io.stdin);
+        wire::send(&self.control, &start, &[]).map_err(SandboxError::prepare("start"))?;
+        let started = Instant::now();
+        let mut running = Running::new(&self, io.controller);
+        let ended = running.until_the_end();
+        let (ending, recorder, wall_time) = running.finish(started.elapsed());
+        self.first_process.end();
+        let printed = pumps.finish();
+        let ending = ended.map(|()| ending)?;
+        self.close(action, grant, ending, recorder, printed, wall_time)
+    }
+
+    fn start_message(&self, action: &Action, program: &Program) -> ToSandbox {
+        let mut environment: BTreeMap<&str, &OsText> =
+            self.environment.iter().map(|(name, value)| (name.as_str(), value)).collect();
+        environment.extend(action.request().environment.iter().map(|(name, value)| (name.as_str(), value)));
+        let workspace = &self.spec.workspace.path;
+        let directory = match &action.request().directory {
+            Some(below) => workspace.join(below.as_path()),
+            None => workspace.clone(),
+        };
+        ToSandbox::Start {
+            argv: program.argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
+            environment: environment
+                .into_iter()
+                .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
+                .collect(),
+            directory: directory.as_os_str().as_bytes().to_vec(),
+        }
+    }
+
+    /// Takes out what has to be kept, and looks whether anything is left of the sandbox.
+    fn close(
+        self,
+        action: Action,
+        grant: Grant,
+        ending: Ending,
+        recorder: Recorder,
+        printed: Vec<(Stream, Printed)>,
+        wall_time: Duration,
+    ) -> Result<Execution, SandboxError> {
+        let start = Instant::now();
+        let in_store = store::measure(self.store.as_ref(), &self.spec);
+        if grant.profile.limits.disk_mode == DiskMode::Memory
+            && let Some(from) = &self.store
+        {
+            store::take_out(from, &self.spec).map_err(SandboxError::lost("copying the layer out"))?;
+        }
+        let mut steps = self.report.steps.clone();
+        steps.push(StepTime { step: "command".to_owned(), time: wall_time });
+        steps.push(StepTime { step: "layer".to_owned(), time: start.elapsed() });
+        let mut usage = recorder.usage(wall_time, &printed);
+        (usage.disk, usage.files) = in_store;
+        let mut observed = recorder.observed();
+        observed.limits_touched = touched(&grant, &usage, &printed, &ending);
+        let layer = self.spec.workspace.layer.clone();
+        let teardown = teardown::tear_down(self);
+        steps.push(StepTime { step: "teardown".to_owned(), time: start.elapsed() });
+        Ok(Execution { action, grant, ending, usage, observed, printed, steps, teardown, layer })
+    }
+}
+
+/// Names the limits that the action came up against.
+fn touched(grant: &Grant, usage: &Usage, printed: &[(Stream, Printed)], ending: &Ending) -> Vec<LimitKind> {
+    let limits = &grant.profile.limits;
+    let ended = |kind| matches!(ending, Ending::Limit { limit } if *limit == kind);
+    let touches = |kind: &LimitKind| match kind {
+        LimitKind::Memory => ended(LimitKind::Memory) || usage.memory_peak >= limits.memory,
+        LimitKind::Processes => usage.processes_peak >= limits.processes,
+        LimitKind::Disk => ended(LimitKind::Disk) || usage.disk >= limits.disk,
+        LimitKind::Files => ended(LimitKind::Files) || usage.files >= limits.files,
+        LimitKind::Output => printed.iter().any(|(_, printed)| printed.dropped > 0),
+        kind => ended(*kind),
+    };
+    LimitKind::ALL.into_iter().filter(touches).collect()
+}
+
+/// The threads that carry the command's streams.
+struct Pumps {
+    readers: Vec<(Stream, JoinHandle<Printed>)>,
+}
+
+impl Pumps {
+    fn start(
+        prepared: &mut Prepared,
+        stdout: Box<dyn Sink>,
+        stderr: Box<dyn Sink>,
+        input: Option<Vec<u8>>,
+        stdin: Option<File>,
+    ) -> Self {
+        let limit = prepared.grant.profile.limits.output;
+        let streams = &mut prepared.streams;
+        let mut readers = Vec::new();
+        if let Some(terminal) = &streams.terminal
+            && let Ok(for_reading) = terminal.try_clone()
+        {
+            readers.push((Stream::Terminal, collect(for_reading, Stream::Terminal, limit, stdout)));
+        } else if let Some(out) = streams.stdout.take() {
+            readers.push((Stream::Out, collect(out, Stream::Out, limit, stdout)));
+        }
+        if let Some(err) = streams.stderr.take() {
+            readers.push((Stream::Err, collect(err, Stream::Err, limit, stderr)));
+        }
+        let into = streams.terminal.as_ref().and_then(|t| t.try_clone().ok()).or(streams.stdin.take());
+        feed(into, input, stdin);
+        Self { readers }
+    }
+
+    /// Waits for the ends of the streams: everything that could write to them is gone.
+    fn finish(self) -> Vec<(Stream, Printed)> {
+        self.readers.into_iter().map(|(stream, reader)| (stream, reader.join().unwrap_or_default())).collect()
+    }
+}
+
+/// Gives the command what it reads, in a thread that ends when there is no more or nobody reads any longer.
+fn feed(into: Option<OwnedFd>, input: Option<Vec<u8>>, stdin: Option<File>) {
+    let Some(into) = into else { return };
+    if input.is_none() && stdin.is_none() {
+        return;
+    }
+    std::thread::spawn(move || {
+        let mut into = File::from(into);
+        match (input, stdin) {
+            (Some(input), _) => drop(into.write_all(&input)),
+            (None, Some(mut stdin)) => drop(copy_at_once(&mut stdin, &mut into)),
+            (None, None) => {}
+        }
+    });
+}
+
+/// Copies what comes as it comes. An error ends it: the command does not read any longer.
+fn copy_at_once(from: &mut File, to: &mut File) -> io::Result<()> {
+    let mut buffer = [0; 16 << 10];
+    loop {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok(()),
+            Ok(read) => to.write_all(&buffer[..read])?,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// A command that runs.
+struct Running<'a> {
+    prepared: &'a Prepared,
+    controller: Option<Controller>,
+    recorder: Recorder,
+    disk: Option<DiskWatch>,
+    deadline: Instant,
+    ending: Option<Ending>,
+    wall_time: Option<Duration>,
+    began: Instant,
+}
+
+impl<'a> Running<'a> {
+    fn new(prepared: &'a Prepared, controller: Option<Controller>) -> Self {
+        let limits = &prepared.grant.profile.limits;
+        let began = Instant::now();
+        Self {
+            prepared,
+            controller,
+            recorder: Recorder::default(),
+            disk: DiskWatch::new(&prepared.spec),
+            deadline: began + limits.wall_time,
+            ending: None,
+            wall_time: None,
+            began,
+        }
+    }
+
+    fn until_the_end(&mut self) -> Result<(), SandboxError> {
+        while self.ending.is_none() {
+            let (said, gone) = self.wait().map_err(SandboxError::lost("waiting"))?;
+            if said {
+                self.hear()?;
+            } else if gone {
+                // The first process itself was ended: out of memory, or by somebody outside.
+                self.ending = Some(Ending::Signaled { signal: libc::SIGKILL });
+            }
+            self.obey_requests()?;
+            self.look_at_limits();
+        }
+        Ok(())
+    }
+
+    fn wait(&self) -> io::Result<(bool, bool)> {
+        let mut fds = vec![
+            PollFd::from_borrowed_fd(self.prepared.control.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.prepared.first_process.pidfd(), PollFlags::IN),
+        ];
+        if let Some(controller) = &self.controller {
+            fds.push(PollFd::from_borrowed_fd(controller.wake_up(), PollFlags::IN));
+        }
+        let next = self.disk.as_ref().map_or(self.deadline, |disk| self.deadline.min(disk.next()));
+        let left =
+            Timespec::try_from(next.saturating_duration_since(Instant::now())).map_err(io::Error::other)?;
+        match poll(&mut fds, Some(&left)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty()))
+    }
+
+    fn hear(&mut self) -> Result<(), SandboxError> {
+        let message = wire::receive::<FromSandbox>(&self.prepared.control);
+        let Some((message, _)) = message.map_err(SandboxError::lost("the sandbox's messages"))? else {
+            self.end(Ending::Signaled { signal: libc::SIGKILL });
+            return Ok(());
+        };
+        match message {
+            FromSandbox::Exited { status, cpu_us, max_rss_kib } => {
+                self.recorder.used(Duration::from_micros(cpu_us), Bytes::new(max_rss_kib << 10));
+                self.end(ending_of(status));
+            }
+            FromSandbox::ExecFailed { errno, .. } => self.end(match errno {
+                libc::ENOENT | libc::ENOTDIR => Ending::NotFound,
+                errno => Ending::NotExecutable { errno },
+            }),
+            FromSandbox::MemoryPassed { memory } => {
+                self.recorder.used(Duration::ZERO, Bytes::new(memory));
+                self.end(Ending::Limit { limit: LimitKind::Memory });
+            }
+            FromSandbox::Failed { step, errno, about } => {
+                let source = io::Error::from_raw_os_error(errno);
+                return Err(SandboxError::Setup { step, errno, about, source });
+            }
+            evidence => self.recorder.take(evidence),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, ending: Ending) {
+        self.wall_time.get_or_insert(self.began.elapsed());
+        self.ending.get_or_insert(ending);
+    }
+
+    fn obey_requests(&mut self) -> Result<(), SandboxError> {
+        let Some(controller) = &self.controller else { return Ok(()) };
+        for request in controller.requests() {
+            match request {
+                Request::Signal(signal) => {
+                    let sent = wire::send(&self.prepared.control, &ToSandbox::Signal(signal), &[]);
+                    sent.map_err(SandboxError::lost("forwarding a signal"))?;
+                }
+                Request::Stop => {
+                    let asked = wire::send(&self.prepared.control, &ToSandbox::Signal(libc::SIGTERM), &[]);
+                    asked.map_err(SandboxError::lost("stopping"))?;
+                    self.recorder.stopped = true;
+                    self.deadline = self.deadline.min(Instant::now() + TERM_GRACE);
+                }
+                Request::Kill => {
+                    self.end(Ending::Stopped);
+                    return Ok(());
+                }
+                Request::Resize { rows, columns } => {
+                    if let Some(terminal) = &self.prepared.streams.terminal {
+                        crate::terminal::resize(terminal, rows, columns);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_limits(&mut self) {
+        if self.ending.is_some() {
+            return;
+        }
+        if Instant::now() >= self.deadline {
+            let stopped = self.recorder.stopped;
+            self.end(if stopped { Ending::Stopped } else { Ending::Limit { limit: LimitKind::WallTime } });
+        } else if let Some(limit) = self.disk.as_mut().and_then(disk::DiskWatch::passed) {
+            self.end(Ending::Limit { limit });
+        }
+    }
+
+    fn finish(self, elapsed: Duration) -> (Ending, Recorder, Duration) {
+        let stopped = self.recorder.stopped;
+        let ending = match self.ending {
+            // A command that ends on the signal of a stop was stopped, however it reports that.
+            Some(Ending::Signaled { .. }) if stopped => Ending::Stopped,
+            Some(ending) => ending,
+            None => Ending::Stopped,
+        };
+        (ending, self.recorder, self.wall_time.unwrap_or(elapsed))
+    }
+}
+
+/// Reads a status of `waitpid(2)`.
+fn ending_of(status: i32) -> Ending {
+    if libc::WIFEXITED(status) {
+        Ending::Exited { status: u8::try_from(libc::WEXITSTATUS(status)).unwrap_or(u8::MAX) }
+    } else {
+        Ending::Signaled { signal: libc::WTERMSIG(status) }
+    }
+}

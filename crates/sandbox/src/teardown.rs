@@ -1,0 +1,61 @@
+//! Takes a sandbox down, and looks whether anything is left of it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use model::evidence::Teardown;
+
+use crate::native::Prepared;
+
+/// Takes down what is left when the first process has been waited for.
+///
+/// The kernel has ended every process of the namespace before that, and with the last of them the mount, network,
+/// IPC and other namespaces and all that was mounted in them (`namespaces(7)`). What remains is ours: descriptors
+/// that keep the store alive, and the directory of the run.
+pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
+    let run_directory = prepared.spec.run_directory.clone();
+    let work = prepared.spec.workspace.layer.join("work");
+    let mut teardown = Teardown::default();
+    teardown.gone.push("processes: the first process was waited for".to_owned());
+    drop(prepared);
+    teardown.gone.push("descriptors: store, streams and control socket closed".to_owned());
+    for directory in [run_directory, work] {
+        match remove_tree(&directory) {
+            Ok(()) => teardown.gone.push(format!("directory: {}", directory.display())),
+            Err(error) => teardown.left.push(format!("directory {}: {error}", directory.display())),
+        }
+    }
+    teardown
+}
+
+/// Removes a directory with all that is in it. Directories that the command closed to everybody are opened first.
+///
+/// # Errors
+/// When something in it cannot be removed.
+pub fn remove_tree(directory: &Path) -> io::Result<()> {
+    let first = match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        result => result,
+    };
+    first.or_else(|_| {
+        open_up(directory)?;
+        fs::remove_dir_all(directory)
+    })
+}
+
+/// Lets the owner into every directory below, without following links.
+fn open_up(directory: &Path) -> io::Result<()> {
+    let mut left = vec![directory.to_owned()];
+    while let Some(directory) = left.pop() {
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&directory)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                left.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}

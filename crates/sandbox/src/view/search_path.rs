@@ -1,0 +1,148 @@
+//! The caller's PATH: which of its directories are shown, and what the links in them need.
+//!
+//! A directory that somebody put on PATH holds programs, but nobody promised that it holds nothing else. So files in
+//! it that cannot be executed, hidden directories, names of credentials and scripts with secrets in them are masked.
+
+use std::path::{Path, PathBuf};
+
+use super::assembly::{Assembly, Manner, Shown};
+use super::credentials::script_holds_secret;
+use super::data::{PREFIXES, rows};
+use super::files::{Node, What};
+
+/// PATH when the caller has none, or nothing of it is shown.
+const DEFAULT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
+
+/// Links from PATH that lead to single files elsewhere are followed up to this number; each costs a mount.
+const MAX_LINKED_FILES: usize = 64;
+
+/// Scripts up to this size are searched for secrets. Larger ones are programs with data in them.
+const SCRIPT_MAX: u64 = 64 * 1024;
+
+/// Shows the directories of PATH, and returns those that are there inside, in order.
+pub(crate) fn show_path(assembly: &mut Assembly<'_>) -> Vec<PathBuf> {
+    let value = assembly.host.environment.get(std::ffi::OsStr::new("PATH")).cloned().unwrap_or_default();
+    let mut kept: Vec<PathBuf> = Vec::new();
+    let mut linked = 0;
+    for directory in std::env::split_paths(&value) {
+        if !kept.contains(&directory) && show_directory(assembly, &directory, &mut linked) {
+            kept.push(directory);
+        }
+    }
+    if kept.is_empty() { DEFAULT.map(PathBuf::from).to_vec() } else { kept }
+}
+
+fn show_directory(assembly: &mut Assembly<'_>, directory: &Path, linked: &mut usize) -> bool {
+    if !directory.is_absolute() {
+        assembly.hide(
+            directory,
+            "PATH names it without its full path, so it would be another place in each directory",
+        );
+        return false;
+    }
+    let walk = assembly.files.walk(directory, &assembly.host.workspace);
+    if walk.stopped {
+        assembly.add_links(&walk);
+        return true;
+    }
+    if !matches!(walk.end, Some(Node { what: What::Directory, .. })) {
+        return false;
+    }
+    if assembly.is_seen(&walk.real) {
+        assembly.add_links(&walk);
+        return true;
+    }
+    if let Some(prefix) = installation(assembly, &walk.real) {
+        if matches!(assembly.show(&prefix, Manner::ReadOnly), Shown::At(_)) {
+            assembly.add_links(&walk);
+            return true;
+        }
+    }
+    let Shown::At(real) = assembly.show(directory, Manner::ReadOnly) else { return false };
+    look_through(assembly, &real, linked);
+    true
+}
+
+/// Returns the installation that a `bin` directory belongs to, when its programs need what stands beside it.
+fn installation(assembly: &Assembly<'_>, bin: &Path) -> Option<PathBuf> {
+    let prefix = bin.parent().filter(|_| bin.file_name().is_some_and(|name| name == "bin"))?;
+    // ~/.local and places like it look like an installation when one package was put there, and hold much else.
+    if prefix.parent().is_none() || prefix == assembly.home || prefix == assembly.home.join(".local") {
+        return None;
+    }
+    let stands = |pattern: &str| {
+        let found = assembly.files.matching(&prefix.join(pattern));
+        found.iter().any(|path| assembly.files.node(path).is_some())
+    };
+    rows::<2>(PREFIXES).any(|[pattern, _]| stands(pattern)).then(|| prefix.to_owned())
+}
+
+fn look_through(assembly: &mut Assembly<'_>, directory: &Path, linked: &mut usize) {
+    for name in assembly.files.names(directory) {
+        let path = directory.join(&name);
+        let node = assembly.files.node(&path);
+        let is_directory = matches!(node, Some(Node { what: What::Directory, .. }));
+        if let Some(why) = assembly.credentials.name_of(&name, is_directory) {
+            assembly.mask(&path, why);
+            continue;
+        }
+        match node {
+            Some(Node { what: What::Directory, .. }) if name.as_encoded_bytes().starts_with(b".") => {
+                assembly.mask(&path, "a hidden directory holds no programs");
+            }
+            Some(Node { what: What::File, mode, .. }) => look_at_file(assembly, &path, mode),
+            Some(Node { what: What::Link(_), .. }) => follow(assembly, &path, linked),
+            Some(Node { what: What::Other, .. }) => assembly.mask(&path, "it is no program"),
+            Some(Node { what: What::Directory, .. }) | None => {}
+        }
+    }
+}
+
+fn look_at_file(assembly: &mut Assembly<'_>, path: &Path, mode: u32) {
+    if mode & 0o111 == 0 && !is_library(path) {
+        assembly.mask(path, "it stands among programs and cannot be executed");
+    } else if is_secret_script(assembly, path) {
+        assembly.mask(path, "it is a script with something that looks like a secret");
+    }
+}
+
+/// Tells whether a file is a library that programs beside it load.
+fn is_library(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.ends_with(".so") || name.contains(".so.") || name.ends_with(".jar") || name.ends_with(".dll")
+}
+
+fn is_secret_script(assembly: &Assembly<'_>, path: &Path) -> bool {
+    let script = assembly.files.read(path, SCRIPT_MAX).and_then(|file| String::from_utf8(file).ok());
+    script.is_some_and(|text| script_holds_secret(&text))
+}
+
+/// Shows the program that a link on PATH leads to, when it is not shown already.
+fn follow(assembly: &mut Assembly<'_>, link: &Path, linked: &mut usize) {
+    let walk = assembly.files.walk(link, &assembly.host.workspace);
+    let Some(Node { what: What::File, mode, .. }) = walk.end else { return };
+    if assembly.is_seen(&walk.real) {
+        assembly.add_links(&walk);
+        return;
+    }
+    if mode & 0o111 == 0 || is_secret_script(assembly, &walk.real) {
+        assembly.hide(link, "it leads to a file that is no program, or a script with a secret");
+    } else if *linked == MAX_LINKED_FILES {
+        assembly.hide(link, "too many links on PATH lead elsewhere: put the directory they lead to on PATH");
+    } else if matches!(assembly.show(link, Manner::ReadOnly), Shown::At(_)) {
+        *linked += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn libraries_beside_programs_are_told_from_other_files() {
+        for name in ["libx.so", "libx.so.1", "tool.jar"] {
+            assert!(is_library(Path::new(name)), "{name}");
+        }
+        assert!(!is_library(Path::new("notes.txt")));
+    }
+}

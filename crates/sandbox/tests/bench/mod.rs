@@ -1,0 +1,198 @@
+//! A bench to run real sandboxes on: a workspace, a state directory, and a permit out of the shipped policy.
+#![allow(dead_code, reason = "each test file uses its own part of the bench")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use audit::{Log, MemoryStorage};
+use gate::{Decision, Facts, Gate, Permit, Policy};
+use model::action::{Base, Principal, StartingPoint};
+use model::{
+    Action, ActionId, ActionRequest, Grant, OsText, Profile, Subject, TaskId, Timestamp, Tool, WorkspacePath,
+};
+use sandbox::view::{Host, View, mount_points};
+use sandbox::{Execution, Identity, Io, Prepared, SandboxError, Silent, Spec, Workspace};
+use tempfile::TempDir;
+
+/// The id that runs commands when the tests run as root.
+const RUN_AS: Identity = Identity { uid: 61_184, gid: 61_184 };
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+pub(crate) struct Bench {
+    directory: TempDir,
+    pub(crate) grant: Grant,
+    pub(crate) layers: Vec<PathBuf>,
+    pub(crate) masks: Vec<WorkspacePath>,
+    pub(crate) environment: BTreeMap<String, OsText>,
+    pub(crate) mutant: Option<String>,
+    gate: Gate,
+    log: Log<MemoryStorage>,
+}
+
+impl Bench {
+    pub(crate) fn new() -> Self {
+        Self::under(Profile::strict())
+    }
+
+    pub(crate) fn under(profile: Profile) -> Self {
+        let directory =
+            tempfile::Builder::new().prefix("fumehood-").tempdir_in("/var/tmp").expect("a directory");
+        fs::create_dir_all(directory.path().join("ws")).expect("a workspace");
+        let id = "log-aaaaaaaaaaaaaaaa".parse().expect("an id");
+        Self {
+            directory,
+            grant: Grant::under(profile),
+            layers: Vec::new(),
+            masks: Vec::new(),
+            environment: BTreeMap::new(),
+            mutant: None,
+            gate: Gate::new(Policy::default_bundle().expect("the shipped policy"), None),
+            log: Log::open(MemoryStorage::new(id)).expect("a log"),
+        }
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.directory.path().join("ws")
+    }
+
+    /// Puts a file into the workspace.
+    pub(crate) fn file(&self, name: &str, content: &str) {
+        let path = self.workspace().join(name);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("directories");
+        fs::write(path, content).expect("a file");
+    }
+
+    fn state(&self) -> PathBuf {
+        self.directory.path().join("state")
+    }
+
+    /// Builds a sandbox whose layer has this number.
+    fn spec(&self, number: u64) -> Spec {
+        let root = rustix::process::geteuid().is_root();
+        let caller =
+            Identity { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() };
+        let identity = if root { RUN_AS } else { caller };
+        let state = self.state();
+        let run_directory = state.join(format!("run-{number}"));
+        fs::create_dir_all(&run_directory).expect("a run directory");
+        let workspace = self.workspace();
+        let owner = fs::metadata(&workspace).expect("the workspace");
+        let home = PathBuf::from(std::env::var_os("HOME").expect("a home"));
+        let host = Host {
+            root: PathBuf::from("/"),
+            home,
+            user: "tester".to_owned(),
+            caller,
+            inside: identity,
+            environment: std::env::vars_os().collect(),
+            workspace: workspace.clone(),
+            state_dir: state.clone(),
+            mount_points: mount_points().expect("mount points"),
+            terminal: self.grant.terminal,
+            offline: true,
+        };
+        Spec {
+            identity,
+            view: View::of(&host, &self.grant.programs).expect("a view"),
+            workspace: Workspace {
+                path: workspace.clone(),
+                base: workspace,
+                base_owner: Identity { uid: owner.uid(), gid: owner.gid() },
+                layers: self.layers.iter().rev().map(|layer| layer.join("upper")).collect(),
+                layer: state.join(format!("layer-{number}")),
+            },
+            masks: self.masks.clone(),
+            grant: self.grant.clone(),
+            run_directory,
+            artifacts: state.join(format!("artifacts-{number}")),
+            cache: state.join("cache"),
+            mutant: self.mutant.clone(),
+        }
+    }
+
+    pub(crate) fn prepare(&self) -> Result<Prepared, SandboxError> {
+        sandbox::prepare(self.spec(NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Lets the shipped policy permit a command, with the decision on record.
+    pub(crate) fn permit(&self, tool: Tool) -> Permit {
+        let request = ActionRequest {
+            principal: Principal::User("tester".to_owned()),
+            tool,
+            directory: None,
+            environment: self.environment.clone(),
+            purpose: None,
+        };
+        let start = StartingPoint {
+            workspace: OsText::try_from(self.workspace().as_path()).expect("a path"),
+            base: Base::Live,
+            layers: Vec::new(),
+        };
+        let number = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        let mut random = [0; 10];
+        random[2..].copy_from_slice(&number);
+        let (id, task) = (ActionId::from_random(random), TaskId::from_random([0; 10]));
+        let action = Action::parse(id, task, request, self.grant.clone(), start).expect("an action");
+        let now = Timestamp::from_nanos(1);
+        let facts = Facts::new(self.grant.profile.clone(), now);
+        let decision = self.gate.decide(action, &facts);
+        let receipt = self.log.append(&Subject::default(), &decision.event(), now).expect("a receipt");
+        match decision {
+            Decision::Allow(yes) | Decision::Narrow(yes) => yes.recorded(&receipt).expect("a permit"),
+            other => panic!("not allowed: {other:?}"),
+        }
+    }
+
+    pub(crate) fn run(&mut self, argv: &[&str]) -> Run {
+        self.run_tool(Tool::Run { argv: argv.iter().map(|argument| OsText::literal(argument)).collect() })
+    }
+
+    pub(crate) fn run_tool(&mut self, tool: Tool) -> Run {
+        let prepared = self.prepare().expect("a sandbox that holds");
+        let execution = prepared.run(self.permit(tool), silent()).expect("a run");
+        self.layers.push(execution.layer().to_owned());
+        Run(execution)
+    }
+
+    pub(crate) fn shell(&mut self, script: &str) -> Run {
+        self.run(&["sh", "-c", script])
+    }
+}
+
+pub(crate) fn silent() -> Io {
+    Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: None }
+}
+
+/// A finished run, with what tests ask of it.
+pub(crate) struct Run(pub(crate) Execution);
+
+impl Run {
+    pub(crate) fn stdout(&self) -> String {
+        self.printed(0)
+    }
+
+    pub(crate) fn stderr(&self) -> String {
+        self.printed(1)
+    }
+
+    fn printed(&self, at: usize) -> String {
+        String::from_utf8_lossy(&self.0.printed[at].1.kept()).into_owned()
+    }
+
+    pub(crate) fn succeeded(&self) -> bool {
+        self.0.ending.succeeded()
+    }
+
+    pub(crate) fn upper(&self, path: &str) -> PathBuf {
+        self.0.layer().join("upper").join(path)
+    }
+}
+
+/// Reads a file that the run identity owns.
+pub(crate) fn read(path: impl AsRef<Path>) -> String {
+    fs::read_to_string(path).expect("a file")
+}

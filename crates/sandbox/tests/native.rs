@@ -1,0 +1,37 @@
+//! Real sandboxes, through the crate's public face. Works as root and as an ordinary user.
+
+mod bench;
+
+use bench::{Bench, read};
+use model::{Ending, LimitKind, Profile};
+
+#[test]
+fn a_command_runs_and_its_output_and_layer_come_out() {
+    let mut bench = Bench::new();
+    bench.file("a.txt", "old\n");
+    let run = bench.shell("echo hello; echo new > a.txt; echo oops >&2; exit 7");
+    assert_eq!(run.stderr(), "oops\n", "{:?}", run.0);
+    assert_eq!(run.0.ending, Ending::Exited { status: 7 });
+    assert_eq!(run.stdout(), "hello\n");
+    assert_eq!(read(run.upper("a.txt")), "new\n");
+    assert_eq!(read(bench.workspace().join("a.txt")), "old\n");
+}
+
+#[test]
+fn a_layer_is_below_the_next_action() {
+    for profile in [Profile::strict(), Profile::default_profile()] {
+        let mut bench = Bench::under(profile);
+        bench.file("gone.txt", "x");
+        assert!(bench.shell("echo one > made; rm gone.txt").succeeded());
+        let run = bench.shell("cat made; ls");
+        assert_eq!(run.stdout(), "one\nmade\n", "{}", run.stderr());
+    }
+}
+
+#[test]
+fn the_time_limit_ends_the_command() {
+    let mut bench = Bench::new();
+    bench.grant.profile.limits.wall_time = std::time::Duration::from_millis(300);
+    let run = bench.run(&["sleep", "30"]);
+    assert_eq!(run.0.ending, Ending::Limit { limit: LimitKind::WallTime });
+}
