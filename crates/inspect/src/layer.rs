@@ -18,6 +18,8 @@ use crate::tree::Stack;
 pub use finding::Finding;
 pub use strip::strip_foreign_attributes;
 
+pub(crate) use strip::foreign_names;
+
 /// The most that one report lists. A hostile tree can hold far more names than anybody could look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {

@@ -5,6 +5,7 @@
 //! Leaves to others: making the layers (`sandbox`), asking people and writing to the host (`engine`).
 #![forbid(unsafe_code)]
 
+pub mod credentials;
 mod error;
 pub mod layer;
 mod list;

@@ -13,10 +13,10 @@ use std::sync::LazyLock;
 use model::{ChangeKind, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
-use fold::folded_names;
 use pattern::Pattern;
 
-pub(crate) use pattern::matches_name;
+pub(crate) use fold::folded_names;
+pub(crate) use pattern::matches_folded;
 
 static BUILT_IN: LazyLock<Rules> =
     LazyLock::new(|| Rules { rules: parse(include_str!("../data/protected-paths.txt")) });

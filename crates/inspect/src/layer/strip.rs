@@ -14,7 +14,7 @@ use crate::tree::{Attributes, Cursor, Node, Tree, list, overlay_names, remove_at
 ///
 /// Its own ones in a `userxattr` layer: where a copy came from (`origin`), marks on directories (`opaque`, `impure`)
 /// and the name of a file system (`uuid`, at the top). A whiteout attribute counts only where the directory says so.
-pub(super) fn foreign_names<Fd: AsFd>(
+pub(crate) fn foreign_names<Fd: AsFd>(
     directory: Fd,
     name: &CStr,
     node: &Node,

@@ -2,7 +2,7 @@
 
 /// Returns the names of a path, folded: what HFS+, NTFS, and ext4 with case folding take for the same name becomes
 /// the same text (CVE-2014-9390, CVE-2019-1352, CVE-2025-59944).
-pub(super) fn folded_names(path: &[u8]) -> Vec<String> {
+pub(crate) fn folded_names(path: &[u8]) -> Vec<String> {
     // NTFS takes a backslash for a separator, too.
     path.split(|byte| matches!(byte, b'/' | b'\\')).map(folded).filter(|name| !name.is_empty()).collect()
 }

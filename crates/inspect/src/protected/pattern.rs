@@ -37,12 +37,8 @@ impl Pattern {
     }
 }
 
-/// Tells whether a name matches a pattern of one name, after folding.
-pub(crate) fn matches_name(pattern: &str, name: &[u8]) -> bool {
-    folded_names(name).last().is_some_and(|name| matches_folded(pattern, name))
-}
-
-fn matches_folded(pattern: &str, name: &str) -> bool {
+/// Tells whether a folded name matches a pattern of one name.
+pub(crate) fn matches_folded(pattern: &str, name: &str) -> bool {
     wildcard(pattern.as_bytes(), name.as_bytes()) || is_short_name_of(pattern, name)
 }
 

@@ -1,0 +1,313 @@
+//! The walk that finds credentials, and with it what else must be known of a base.
+
+use std::ffi::{CStr, CString};
+use std::io::Read;
+use std::os::fd::AsFd;
+
+use model::{ChangeKind, FileKind, OsText, WorkspacePath};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::cache::{CacheKey, ScanCache, Verdict};
+use super::names::{Name, When, line_for};
+use super::{Found, FoundKind, contents, git_config, values};
+use crate::error::{InspectError, shown};
+use crate::layer::{Finding, Report, foreign_names};
+use crate::tree::{Attributes, Cursor, Node, Stack, Time, Tree, list, open_file, stat};
+
+/// Files larger than this are looked at by name only.
+const CONTENT_MAX: u64 = 1 << 20;
+/// Files whose name says that they may hold a secret are read up to this size.
+const NAMED_MAX: u64 = 16 << 20;
+/// A file that changed so recently may change again within one tick of the kernel's clock without a trace.
+const SETTLED: std::time::Duration = std::time::Duration::from_millis(100);
+
+/// What was found in a base.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct BaseScan {
+    /// Files that hold credentials, sorted by path.
+    pub found: Vec<Found>,
+    /// Attributes that a mount would obey; a base that has any is refused.
+    pub foreign: Vec<Finding>,
+    /// Directories where something else is mounted; what is in them was not looked at.
+    pub mount_points: Vec<OsText>,
+    /// Files and directories that we may not read.
+    pub unreadable: Vec<OsText>,
+    /// How many names were looked at.
+    pub names: u64,
+    /// How many files were read, and not known from the cache.
+    pub files_read: u64,
+}
+
+/// Looks at a whole base. What the cache knows is not read again.
+///
+/// # Errors
+/// When the kernel refuses a step for another reason than permission.
+pub fn scan(base: &Tree, cache: &mut dyn ScanCache) -> Result<BaseScan, InspectError> {
+    let mut scan = Scan { cache, now: now(), out: BaseScan::default() };
+    let mut cursor = Cursor::new(&[], std::slice::from_ref(base));
+    let mut pending = vec![scan.directory(&cursor)?];
+    while let Some(level) = pending.last_mut() {
+        match level.pop() {
+            Some(name) => match cursor.enter(&name) {
+                Ok(()) => pending.push(scan.directory(&cursor)?),
+                Err(error) => scan.refused(error, &cursor.path_of(&name))?,
+            },
+            None => {
+                pending.pop();
+                cursor.leave()?;
+            }
+        }
+    }
+    scan.out.found.sort_unstable();
+    scan.out.foreign.sort_unstable();
+    Ok(scan.out)
+}
+
+/// Looks at the files that layers made or changed, for credentials that came up during a run.
+///
+/// # Errors
+/// Like [`scan`].
+pub fn scan_layer(
+    stack: &Stack,
+    report: &Report,
+    cache: &mut dyn ScanCache,
+) -> Result<Vec<Found>, InspectError> {
+    let mut scan = Scan { cache, now: now(), out: BaseScan::default() };
+    let mut after = stack.after();
+    let changed =
+        |change: &&model::Change| change.kind != ChangeKind::Deleted && change.file == FileKind::File;
+    for change in report.changes.iter().filter(changed) {
+        let entry = match after.find(&change.path) {
+            Ok(Some(entry)) => entry,
+            Ok(None) => continue,
+            Err(error) => {
+                scan.refused(error, change.path.as_bytes())?;
+                continue;
+            }
+        };
+        scan.file(&entry.directory, &entry.name, change.path.as_bytes(), &entry.node)?;
+    }
+    Ok(scan.out.found)
+}
+
+struct Scan<'a> {
+    cache: &'a mut dyn ScanCache,
+    now: Time,
+    out: BaseScan,
+}
+
+impl Scan<'_> {
+    /// Looks at the names of one directory; returns the directories in it.
+    fn directory(&mut self, cursor: &Cursor) -> Result<Vec<CString>, InspectError> {
+        let mut below = Vec::new();
+        let Some(&tree) = cursor.lowers().first() else { return Ok(below) };
+        let directory = cursor.directory(tree);
+        let entries = match list(directory) {
+            Ok(entries) => entries,
+            Err(errno) => {
+                self.refused(InspectError::at("list", cursor.path(), errno), cursor.path())?;
+                return Ok(below);
+            }
+        };
+        self.attributes(directory, c"", cursor.path())?;
+        for entry in entries {
+            let entry = entry.map_err(|errno| InspectError::at("list", cursor.path(), errno))?;
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            self.out.names += 1;
+            // A base may be alive: what is gone between two steps is gone.
+            let node = match stat(directory, name) {
+                Ok(node) => node,
+                Err(Errno::NOENT) => continue,
+                Err(errno) => return Err(InspectError::at("look up", &cursor.path_of(name), errno)),
+            };
+            match node.kind {
+                FileKind::Directory if node.mount_point => {
+                    self.out.mount_points.push(shown(&cursor.path_of(name)))
+                }
+                FileKind::Directory => below.push(name.to_owned()),
+                FileKind::File => self.file(directory, name, &cursor.path_of(name), &node)?,
+                _ => {}
+            }
+        }
+        Ok(below)
+    }
+
+    fn file<Fd: AsFd>(
+        &mut self,
+        directory: Fd,
+        name: &CStr,
+        path: &[u8],
+        node: &Node,
+    ) -> Result<(), InspectError> {
+        let line = line_for(path);
+        let key = CacheKey::of(node);
+        let known = self.cache.get(&key).filter(|known| answers(known, line));
+        let verdict = match known {
+            Some(known) => known,
+            None => match self.look(directory, name, path, node, line)? {
+                Some(verdict) => verdict,
+                None => return Ok(()),
+            },
+        };
+        for attribute in &verdict.foreign {
+            self.out.foreign.push(Finding::ForeignAttribute { path: shown(path), name: attribute.clone() });
+        }
+        if let (Some(why), Ok(path)) = (why(&verdict, line), workspace_path(path)) {
+            self.out.found.push(Found { kind: kind_of(&path), path, why });
+        }
+        Ok(())
+    }
+
+    /// Reads what is not known yet. Nothing comes of a file that is gone or may not be read.
+    fn look<Fd: AsFd>(
+        &mut self,
+        directory: Fd,
+        name: &CStr,
+        path: &[u8],
+        node: &Node,
+        line: Option<&Name>,
+    ) -> Result<Option<Verdict>, InspectError> {
+        let foreign = match foreign_names(&directory, name, node, Attributes::Merged) {
+            Ok(foreign) => foreign.iter().map(|name| shown(name)).collect(),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(errno) => return Err(InspectError::at("list the attributes of", path, errno)),
+        };
+        let mut verdict = Verdict { foreign, ..Verdict::default() };
+        if let Some(text) = self.text(directory, name, path, node, line)? {
+            verdict = judge(&text, path, line, verdict);
+        }
+        if self.has_settled(node) {
+            self.cache.put(CacheKey::of(node), verdict.clone());
+        }
+        Ok(Some(verdict))
+    }
+
+    /// Reads a file when its content could tell something.
+    fn text<Fd: AsFd>(
+        &mut self,
+        directory: Fd,
+        name: &CStr,
+        path: &[u8],
+        node: &Node,
+        line: Option<&Name>,
+    ) -> Result<Option<Vec<u8>>, InspectError> {
+        let named = line.is_some_and(|line| matches!(line.when, When::Values | When::Token));
+        let limit = if named { NAMED_MAX } else { CONTENT_MAX };
+        if node.size == 0 || node.size > limit || is_object_of_git(path) {
+            return Ok(Some(Vec::new()));
+        }
+        let mut text = Vec::with_capacity(usize::try_from(node.size).unwrap_or_default());
+        let read = open_file(directory, name)
+            .map_err(std::io::Error::from)
+            .and_then(|file| file.take(limit).read_to_end(&mut text));
+        self.out.files_read += 1;
+        match read {
+            Ok(_) => Ok(Some(text)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                self.refused(InspectError::at("read", path, error), path)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn attributes<Fd: AsFd>(&mut self, directory: Fd, name: &CStr, path: &[u8]) -> Result<(), InspectError> {
+        let fail = |errno| InspectError::at("list the attributes of", path, errno);
+        for attribute in crate::tree::overlay_names(directory, name).map_err(fail)? {
+            self.out.foreign.push(Finding::ForeignAttribute { path: shown(path), name: shown(&attribute) });
+        }
+        Ok(())
+    }
+
+    fn refused(&mut self, error: InspectError, path: &[u8]) -> Result<(), InspectError> {
+        match error.io_error().map(std::io::Error::kind) {
+            Some(std::io::ErrorKind::PermissionDenied) => {
+                self.out.unreadable.push(shown(path));
+                Ok(())
+            }
+            Some(std::io::ErrorKind::NotFound) => Ok(()),
+            _ => Err(error),
+        }
+    }
+
+    fn has_settled(&self, node: &Node) -> bool {
+        let age = |time: Time| i128::from(time.seconds) * 1_000_000_000 + i128::from(time.nanos);
+        age(self.now) - age(node.changed) > SETTLED.as_nanos() as i128
+    }
+}
+
+fn now() -> Time {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or_default() }
+}
+
+fn workspace_path(path: &[u8]) -> Result<WorkspacePath, model::path::PathError> {
+    WorkspacePath::parse(shown(path).as_path())
+}
+
+/// Tells whether what is known answers what the name asks.
+fn answers(known: &Verdict, line: Option<&Name>) -> bool {
+    match line.map(|line| line.when) {
+        Some(When::Values) => known.has_values.is_some(),
+        Some(When::Token) => known.has_token.is_some(),
+        Some(When::Never | When::Always) | None => true,
+    }
+}
+
+/// Finds out what a text shows.
+fn judge(text: &[u8], path: &[u8], line: Option<&Name>, mut verdict: Verdict) -> Verdict {
+    // Programs and pictures hold bytes that look like anything.
+    let is_text = !text.iter().take(8000).any(|byte| *byte == 0);
+    verdict.shape = contents::shape_of(text).filter(|_| is_text).map(str::to_owned);
+    if is_git_config(path) && git_config::has_credentials(text) {
+        verdict.shape = Some("a password or token in an address or header".to_owned());
+    }
+    match line.map(|line| line.when) {
+        Some(When::Values) => verdict.has_values = Some(is_text && values::gives_a_value(text)),
+        Some(When::Token) => verdict.has_token = Some(is_text && values::gives_a_secret(text)),
+        Some(When::Never | When::Always) | None => {}
+    }
+    verdict
+}
+
+/// Says why a file is a credential, when it is one.
+fn why(verdict: &Verdict, line: Option<&Name>) -> Option<String> {
+    let by_content = verdict.shape.as_ref().map(|shape| format!("it holds {shape}"));
+    let by_name = line.and_then(|line| match line.when {
+        When::Always => Some(format!("by its name: {}", line.reason)),
+        When::Values if verdict.has_values == Some(true) => {
+            Some(format!("by its name and values: {}", line.reason))
+        }
+        When::Token if verdict.has_token == Some(true) => {
+            Some(format!("by its name and a value: {}", line.reason))
+        }
+        When::Never | When::Values | When::Token => None,
+    });
+    by_content.or(by_name)
+}
+
+fn kind_of(path: &WorkspacePath) -> FoundKind {
+    let bytes = path.as_bytes();
+    match () {
+        () if is_git_config(bytes) => FoundKind::InGitConfig,
+        () if bytes.split(|byte| *byte == b'/').any(|name| name == b".git") => FoundKind::InGit,
+        () => FoundKind::File,
+    }
+}
+
+/// Tells whether a path is a configuration of git: `config` or `config.worktree` somewhere in a `.git`.
+fn is_git_config(path: &[u8]) -> bool {
+    let mut names = path.split(|byte| *byte == b'/');
+    let last = names.next_back();
+    matches!(last, Some(b"config" | b"config.worktree")) && names.any(|name| name == b".git")
+}
+
+/// Tells whether git keeps a file compressed, so that nothing could be seen in it.
+fn is_object_of_git(path: &[u8]) -> bool {
+    let mut names = path.split(|byte| *byte == b'/');
+    names.any(|name| name == b".git") && names.any(|name| name == b"objects")
+}
