@@ -1,1 +1,78 @@
-//! To be written.
+//! The engine: the one path from a request to an outcome, tasks and their layers, and the store below them.
+//!
+//! Guarantees: every action goes through [`Engine::handle`]; every step of it is on the record before the next one;
+//! nothing of a task is lost by a crash, and an action whose end nobody saw is said to be unknown.
+//! Leaves to others: deciding (`gate`), running (`sandbox`), judging what came out (`inspect`), showing it.
+#![forbid(unsafe_code)]
+
+pub mod store;
+
+mod clock;
+mod config;
+mod error;
+mod execute;
+mod handle;
+mod host;
+mod ignore_rules;
+mod layers;
+mod lock;
+mod masks;
+mod outcome;
+mod outputs;
+mod recover;
+mod tasks;
+mod workspace;
+
+use audit::Log;
+use gate::{Gate, Policy};
+
+pub use config::Config;
+pub use error::EngineError;
+pub use handle::Order;
+pub use outcome::{Finished, NotStarted, Outcome};
+pub use outputs::KeptOutput;
+pub use sandbox::{Controller, Handle, Io, Request, Silent, Sink, Stream, controller};
+pub use tasks::TaskChoice;
+pub use workspace::Workspace;
+
+use store::Store;
+
+/// The control plane of one state directory.
+pub struct Engine {
+    config: Config,
+    log: Log<Store>,
+    gate: Gate,
+}
+
+impl Engine {
+    /// Opens the state directory, and removes what dead owners left behind in it.
+    ///
+    /// # Errors
+    /// When the state cannot be opened, is not ours alone, or does not match its record.
+    pub fn open(config: Config) -> Result<Self, EngineError> {
+        let log = Log::open(Store::open(&config.state_dir)?)?;
+        let gate = match Policy::default_bundle() {
+            Ok(policy) => Gate::new(policy, None),
+            // Without a policy everything is denied, and every denial says why.
+            Err(error) => Gate::closed(&error),
+        };
+        let engine = Self { config, log, gate };
+        engine.recover()?;
+        Ok(engine)
+    }
+
+    /// Returns the store, for looking at.
+    pub fn store(&self) -> &Store {
+        self.log.storage()
+    }
+
+    /// Returns the record.
+    pub fn log(&self) -> &Log<Store> {
+        &self.log
+    }
+
+    /// Returns how the engine was configured.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+}

@@ -1,0 +1,254 @@
+//! The second half of the path: the sandbox of an action, its run, and what is kept of it.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+
+use audit::Entry;
+use gate::{Authorization, Permit};
+use inspect::credentials::FoundKind;
+use inspect::layer::{self, Bounds};
+use inspect::{Report, Rules};
+use model::action::Base;
+use model::event::{Event, HeldBack};
+use model::task::Task;
+use model::{ActionId, Ending, OsText, Subject, TaskId, WorkspacePath};
+use sandbox::{Execution, Identity, Io, Prepared, Spec};
+
+use crate::Engine;
+use crate::clock::now;
+use crate::error::EngineError;
+use crate::handle::{Order, new_action_id};
+use crate::ignore_rules;
+use crate::lock::Lock;
+use crate::outcome::{Finished, Outcome};
+use crate::outputs;
+use crate::recover::RUN_LOCK;
+use crate::store::{Evidence, StoredLayer};
+use crate::workspace::Workspace;
+
+/// Changes that one event lists; the rest is counted. All of them stay in the layer.
+const CHANGES_MAX: usize = 1000;
+
+/// One run: its names and places, known before it is decided.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The name of the action and of its layer.
+    pub(crate) action: ActionId,
+    /// Its task.
+    pub(crate) task: TaskId,
+    /// The layers that it starts from, oldest first.
+    pub(crate) layers: Vec<StoredLayer>,
+    workspace: Workspace,
+    base: PathBuf,
+    identity: Identity,
+    masked: Vec<WorkspacePath>,
+    mutant: Option<String>,
+    directory: PathBuf,
+    _alive: Lock,
+}
+
+impl Run {
+    /// Names a run and takes its place. The lock says to others that its owner lives.
+    pub(crate) fn begin(engine: &Engine, task: &Task, order: &Order) -> Result<Self, EngineError> {
+        let action = new_action_id()?;
+        let directory = engine.places().runs().join(action.as_str());
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        made.map_err(EngineError::file("make", &directory))?;
+        let alive = Lock::take(&directory.join(RUN_LOCK), || {})?;
+        let base = match task.base {
+            Base::Live => order.workspace.path.clone(),
+            Base::Commit { .. } => engine.places().base(&task.id),
+        };
+        let masked = engine.masked(&base, order)?;
+        Ok(Self {
+            action,
+            task: task.id.clone(),
+            layers: engine.store().read(|reader| reader.kept_layers(&task.id))?,
+            identity: engine.run_identity(&order.workspace),
+            workspace: order.workspace.clone(),
+            base,
+            masked,
+            mutant: order.mutant.clone(),
+            directory,
+            _alive: alive,
+        })
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Empty when the sandbox was torn down; otherwise what never came that far. Leftovers are found at the next start.
+        let _ = sandbox::remove_tree(&self.directory);
+    }
+}
+
+impl Engine {
+    /// Names what is covered in a workspace: credential files, and what the order hides.
+    fn masked(&self, base: &std::path::Path, order: &Order) -> Result<Vec<WorkspacePath>, EngineError> {
+        let scan = self.scan_base(base)?;
+        refuse_base(&scan, base)?;
+        let shown = &order.grant.shown_credentials;
+        let mut masked: Vec<WorkspacePath> = scan
+            .found
+            .into_iter()
+            .filter(|found| found.kind == FoundKind::File && !shown.contains(&found.path))
+            .map(|found| found.path)
+            .collect();
+        masked.extend(order.hidden.iter().cloned());
+        Ok(masked)
+    }
+
+    /// Puts the sandbox of an authorized action together.
+    pub(crate) fn spec(&self, run: &Run, yes: &Authorization) -> Result<Spec, EngineError> {
+        let grant = yes.grant().clone();
+        let places = self.places();
+        let owner = Identity { uid: run.workspace.owner.uid, gid: run.workspace.owner.gid };
+        Ok(Spec {
+            identity: run.identity,
+            view: self.view(&run.workspace, run.identity, &grant)?,
+            workspace: sandbox::Workspace {
+                path: run.workspace.path.clone(),
+                base: run.base.clone(),
+                base_owner: owner,
+                layers: places.uppers(&run.layers),
+                layer: places.layer(&run.task, &run.action),
+            },
+            masks: run.masked.clone(),
+            grant,
+            run_directory: run.directory.clone(),
+            artifacts: places.artifacts(&run.task, &run.action),
+            cache: places.cache(&run.task),
+            mutant: run.mutant.clone(),
+        })
+    }
+
+    /// Runs a permitted action in its sandbox, looks at what came out, and records all of it.
+    pub(crate) fn run(
+        &self,
+        about: &Subject,
+        run: Run,
+        prepared: Prepared,
+        permit: Permit,
+        io: Io,
+    ) -> Result<Outcome, EngineError> {
+        let masked: Vec<OsText> = run.masked.iter().cloned().map(OsText::from).collect();
+        let report = prepared.report().clone();
+        let started = Event::Started {
+            backend: "native".to_owned(),
+            held: report.held.clone(),
+            probes: report.probes.clone(),
+            masked: masked.clone(),
+        };
+        let time = now();
+        self.log.append_with(about, &started, time, |writer| writer.set_started(&run.action, time))?;
+        let decision = self.store().read(|reader| reader.action(&run.action))?.and_then(|action| action.decision);
+        let execution = prepared.run(permit, io).map_err(EngineError::Sandbox)?;
+        let (changes, inspection) = self.look_at_layer(&run)?;
+        let evidence = Evidence { held: Some(report.held), probes: Some(report.probes), masked: Some(masked), ..Evidence::default() };
+        let decision = decision.ok_or_else(|| EngineError::Nothing("the decision is not in the store".into()))?;
+        let held_back: Vec<HeldBack> = inspection.iter().map(inspect::Held::record).collect();
+        let receipt = self.record_end(about, &run, &execution, &changes, &held_back, evidence.clone())?;
+        Ok(Outcome::Finished(Box::new(Finished {
+            action: run.action.clone(),
+            task: run.task.clone(),
+            decision,
+            ending: execution.ending,
+            usage: execution.usage,
+            observed: execution.observed,
+            held: evidence.held.unwrap_or_default(),
+            probes: evidence.probes.unwrap_or_default(),
+            masked: evidence.masked.unwrap_or_default(),
+            steps: execution.steps,
+            printed: execution.printed,
+            report: changes,
+            held_back: inspection,
+            teardown: execution.teardown,
+            receipt,
+        })))
+    }
+
+    /// Reads the new layer back against what was below it, and sorts what of it may leave.
+    fn look_at_layer(&self, run: &Run) -> Result<(Report, Vec<inspect::Held>), EngineError> {
+        let places = self.places();
+        let upper = places.layer(&run.task, &run.action).join("upper");
+        if !upper.exists() {
+            // A workspace that is read-only has no layer.
+            return Ok((Report::default(), Vec::new()));
+        }
+        let stack = places.stack(&[upper], &places.uppers(&run.layers), &run.base)?;
+        let mut report = layer::read(&stack, Bounds::default())?;
+        ignore_rules::mark(&mut report.changes, &run.base);
+        let held = inspect::inspect(stack, &report, Rules::built_in())?.held().to_vec();
+        Ok((report, held))
+    }
+
+    fn record_end(
+        &self,
+        about: &Subject,
+        run: &Run,
+        execution: &Execution,
+        report: &Report,
+        held_back: &[HeldBack],
+        evidence: Evidence,
+    ) -> Result<audit::Receipt, EngineError> {
+        let output = self.keep_output(&run.task, &run.action, &execution.printed)?;
+        let ended = Event::Ended {
+            ending: execution.ending.clone(),
+            usage: execution.usage,
+            observed: Box::new(execution.observed.clone()),
+            steps: execution.steps.clone(),
+            output: output.clone(),
+        };
+        let listed = report.changes.len().min(CHANGES_MAX);
+        let inspected = Event::Inspected {
+            changes: report.changes[..listed].to_vec(),
+            changes_dropped: (report.changes.len() - listed) as u64 + report.unlisted,
+            held_back: held_back.iter().take(CHANGES_MAX).cloned().collect(),
+        };
+        let torn_down = Event::TornDown { teardown: execution.teardown.clone() };
+        let evidence = Evidence {
+            observed: Some(execution.observed.clone()),
+            steps: Some(execution.steps.clone()),
+            output: Some(output),
+            changes: Some(report.changes[..listed].to_vec()),
+            held_back: Some(held_back.to_vec()),
+            teardown: Some(execution.teardown.clone()),
+            ..evidence
+        };
+        let time = now();
+        let events = [&ended, &inspected, &torn_down];
+        let entries = events.map(|event| Entry { subject: about, event, time });
+        let receipts = self.log.append_all(&entries, |writer| {
+            writer.set_ended(&run.action, &execution.ending, &execution.usage, time)?;
+            writer.keep_evidence(&run.action, &evidence)?;
+            if keeps_layer(&execution.ending, report) { writer.add_layer(&run.task, &run.action) } else { Ok(()) }
+        })?;
+        receipts.into_iter().next_back().ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
+    }
+}
+
+/// A layer in which nothing changed is not mounted below later actions. What an action that did not end by itself
+/// left behind stays too: it is what a person sees, and `undo` takes it away.
+fn keeps_layer(_: &Ending, report: &Report) -> bool {
+    !report.changes.is_empty() || report.unlisted > 0
+}
+
+/// Refuses a base that a mount would read otherwise than it is, or that cannot be below an overlay.
+fn refuse_base(scan: &inspect::credentials::BaseScan, base: &std::path::Path) -> Result<(), EngineError> {
+    let refuse = |why: String| Err(EngineError::Workspace { path: base.to_owned(), why });
+    if let Some(foreign) = scan.foreign.first() {
+        let why = format!(
+            "`{}` carries attributes of an overlay, which a mount would obey; remove them with `setfattr -x`",
+            foreign.path()
+        );
+        return refuse(why);
+    }
+    match scan.mount_points.first() {
+        Some(mounted) => refuse(format!(
+            "something is mounted at `{mounted}` inside it, and the kernel puts no overlay over that; unmount it, or work \
+             in a clone"
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,217 @@
+//! The straight path: one action from its request to its outcome.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use audit::Entry;
+use gate::{Authorization, Decision, Facts};
+use inspect::protected::classify;
+use model::action::{Principal, StartingPoint};
+use model::event::Event;
+use model::task::Task;
+use model::{Action, ActionId, ActionRequest, Grant, Profile, Subject, WorkspacePath};
+use sandbox::{Io, Prepared, SandboxError};
+
+use crate::clock::{now, random};
+use crate::error::EngineError;
+use crate::execute::Run;
+use crate::lock::Lock;
+use crate::outcome::{NotStarted, Outcome};
+use crate::{Engine, Workspace};
+
+/// What somebody orders.
+#[derive(Debug)]
+pub struct Order {
+    /// What is to be done.
+    pub request: ActionRequest,
+    /// What it asks to touch.
+    pub grant: Grant,
+    /// The profile that it names, as the operator defines it.
+    pub profile: Profile,
+    /// The directory on the host.
+    pub workspace: Workspace,
+    /// Paths that are to be hidden from it.
+    pub hidden: Vec<WorkspacePath>,
+    /// The layer that a mutant of the builder leaves out; only builds for tests take it.
+    pub mutant: Option<String>,
+}
+
+impl Engine {
+    /// Takes an order all the way: parsed, decided, recorded, run in a proved sandbox, inspected, recorded.
+    ///
+    /// `waiting` is called when another action of the same task has to end first.
+    ///
+    /// # Errors
+    /// When the engine itself fails; the error says whether the command ran.
+    pub fn handle(
+        &self,
+        task: &Task,
+        order: Order,
+        io: Io,
+        waiting: impl FnOnce(),
+    ) -> Result<Outcome, EngineError> {
+        self.refuse_secret_values(&order.request)?;
+        let _one_at_a_time = Lock::take(&self.places().task(&task.id).join("lock"), waiting)?;
+        let run = Run::begin(self, task, &order)?;
+        let action = self.parse(&run, task, &order)?;
+        let facts = facts(&order, &action);
+        let about = subject(&action);
+        let requested = self.requested(&action);
+        let stored = action.clone();
+        let decision = self.gate.decide(action, &facts);
+        let (receipt, prepared) = self.record_and_prepare(&about, &requested, &stored, &decision, run)?;
+        let id = stored.id().clone();
+        match decision {
+            Decision::Deny(denial) => Ok(Outcome::Denied { action: id, denial }),
+            Decision::RequireApproval(request) => Ok(Outcome::NeedsApproval { action: id, request }),
+            Decision::Allow(yes) | Decision::Narrow(yes) => {
+                let permit = yes.recorded(&receipt).map_err(|mismatch| EngineError::Nothing(mismatch.to_string()))?;
+                match prepared.unwrap_or(Err(SandboxError::OtherGrant)) {
+                    Err(error) => self.not_started(&about, id, &error).map(Outcome::NotStarted),
+                    Ok((run, prepared)) => self.run(&about, run, prepared, permit, io),
+                }
+            }
+        }
+    }
+
+    fn parse(&self, run: &Run, task: &Task, order: &Order) -> Result<Action, EngineError> {
+        let start = StartingPoint {
+            workspace: task.workspace.path.clone(),
+            base: task.base.clone(),
+            layers: run.layers.iter().map(|layer| layer.action.clone()).collect(),
+        };
+        let id = run.action.clone();
+        Ok(Action::parse(id, task.id.clone(), order.request.clone(), order.grant.clone(), start)?)
+    }
+
+    /// Records the request and the decision in one durable step. What is allowed is built meanwhile: building is not
+    /// running, and the sandbox starts nothing without the permit that only the receipt makes.
+    #[allow(clippy::type_complexity, reason = "the receipt, and the sandbox with what its run needs, when one was built")]
+    fn record_and_prepare(
+        &self,
+        about: &Subject,
+        requested: &Event,
+        action: &Action,
+        decision: &Decision,
+        run: Run,
+    ) -> Result<(audit::Receipt, Option<Result<(Run, Prepared), SandboxError>>), EngineError> {
+        let decided = decision.event();
+        let record = decision.record().clone();
+        let write = || {
+            let time = now();
+            let entries =
+                [Entry { subject: about, event: requested, time }, Entry { subject: about, event: &decided, time }];
+            let receipts = self.log.append_all(&entries, |writer| {
+                writer.insert_action(action, class_of(action), time)?;
+                writer.set_decision(action.id(), &record, time)
+            })?;
+            receipts.into_iter().next_back().ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
+        };
+        match decision {
+            Decision::Deny(_) | Decision::RequireApproval(_) => Ok((write()?, None)),
+            Decision::Allow(yes) | Decision::Narrow(yes) => {
+                let spec = self.spec(&run, yes)?;
+                let (receipt, prepared) = std::thread::scope(|scope| {
+                    let building = scope.spawn(|| sandbox::prepare(spec));
+                    let receipt = write();
+                    (receipt, building.join())
+                });
+                let prepared = prepared.unwrap_or(Err(SandboxError::OtherGrant));
+                Ok((receipt?, Some(prepared.map(|prepared| (run, prepared)))))
+            }
+        }
+    }
+
+    fn requested(&self, action: &Action) -> Event {
+        let request = action.request();
+        let digest_of = |value: &model::OsText| self.store().value_digest(value.as_bytes());
+        Event::Requested {
+            digest: action.digest(),
+            principal: request.principal.clone(),
+            class: class_of(action).to_owned(),
+            tool: request.tool.name().to_owned(),
+            argv: sandbox::Program::of(&request.tool).argv,
+            environment: request.environment.iter().map(|(name, value)| (name.clone(), digest_of(value))).collect(),
+            claimed_purpose: request.purpose.clone(),
+            grant: Box::new(action.grant().clone()),
+            start: action.start().clone(),
+        }
+    }
+
+    /// Records that an allowed action did not start, and why.
+    fn not_started(&self, about: &Subject, action: ActionId, error: &SandboxError) -> Result<NotStarted, EngineError> {
+        let not_started = NotStarted {
+            action: action.clone(),
+            reason: error.to_string(),
+            cause: std::error::Error::source(error).map(ToString::to_string),
+            shortfalls: match error {
+                SandboxError::NotEnforceable(shortfalls) => shortfalls.clone(),
+                _ => Vec::new(),
+            },
+            failed_probes: match error {
+                SandboxError::NotProved(probes) => probes.clone(),
+                _ => Vec::new(),
+            },
+        };
+        let event = Event::NotStarted {
+            reason: not_started.reason.clone(),
+            shortfalls: not_started.shortfalls.clone(),
+            failed_probes: not_started.failed_probes.clone(),
+        };
+        let time = now();
+        self.log.append_with(about, &event, time, |writer| writer.set_not_started(&action, time))?;
+        Ok(not_started)
+    }
+
+    /// Refuses values that are a secret of the caller; what a sandbox holds, everything in it can read.
+    fn refuse_secret_values(&self, request: &ActionRequest) -> Result<(), EngineError> {
+        for (name, value) in &request.environment {
+            let is_secret = self.config.secrets.iter().any(|secret| secret.as_os_str() == value.as_os_str());
+            let why = if is_secret {
+                Some("is a secret of your environment".to_owned())
+            } else {
+                inspect::credentials::shape_of(value.as_bytes()).map(|shape| format!("looks like {shape}"))
+            };
+            if let Some(why) = why {
+                return Err(EngineError::SecretValue { name: name.clone(), why });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes the id of a new action.
+pub(crate) fn new_action_id() -> Result<ActionId, EngineError> {
+    Ok(ActionId::from_random(random()?))
+}
+
+/// Returns the subject of events about an action.
+pub(crate) fn subject(action: &Action) -> Subject {
+    Subject { task: Some(action.task().clone()), action: Some(action.id().clone()) }
+}
+
+fn class_of(action: &Action) -> &'static str {
+    match action.request().principal {
+        Principal::Engine => "internal",
+        Principal::User(_) | Principal::Agent(_) => "action",
+    }
+}
+
+fn facts(order: &Order, action: &Action) -> Facts {
+    let writes = action.request().tool.writes();
+    let classes: BTreeMap<_, _> = writes
+        .iter()
+        .map(|path| (path.clone(), classify(path).into_iter().map(|class| class.code().to_owned()).collect()))
+        .collect();
+    Facts { classes, inputs: order.grant.inputs.clone(), ..Facts::new(order.profile.clone(), now()) }
+}
+
+/// What the sandbox is built from needs only the yes, not the permit.
+pub(crate) fn grant_of(yes: &Authorization) -> &Grant {
+    yes.grant()
+}
+
+/// Returns the base directory of a task on the host.
+pub(crate) fn base_path<'a>(workspace: &'a Workspace, checked_out: Option<&'a Path>) -> &'a Path {
+    checked_out.unwrap_or(&workspace.path)
+}

@@ -1,0 +1,67 @@
+//! Where the files of tasks and layers lie in the state directory.
+
+use std::path::{Path, PathBuf};
+
+use inspect::{Stack, Tree};
+use model::{ActionId, TaskId};
+
+use crate::error::EngineError;
+use crate::store::StoredLayer;
+
+/// The places of one state directory.
+#[derive(Debug, Clone)]
+pub(crate) struct Places(PathBuf);
+
+impl Places {
+    pub(crate) fn new(state: &Path) -> Self {
+        Self(state.to_owned())
+    }
+
+    /// Returns the directory of a task.
+    pub(crate) fn task(&self, task: &TaskId) -> PathBuf {
+        self.0.join("tasks").join(task.as_str())
+    }
+
+    /// Returns the directory of a layer, with `upper` in it.
+    pub(crate) fn layer(&self, task: &TaskId, action: &ActionId) -> PathBuf {
+        self.task(task).join("layers").join(action.as_str())
+    }
+
+    /// Returns the directory of kept output.
+    pub(crate) fn outputs(&self, task: &TaskId) -> PathBuf {
+        self.task(task).join("outputs")
+    }
+
+    /// Returns where the artifacts of an action lie.
+    pub(crate) fn artifacts(&self, task: &TaskId, action: &ActionId) -> PathBuf {
+        self.task(task).join("artifacts").join(action.as_str())
+    }
+
+    /// Returns the cache that the actions of a task share.
+    pub(crate) fn cache(&self, task: &TaskId) -> PathBuf {
+        self.task(task).join("cache")
+    }
+
+    /// Returns where a checked out base lies.
+    pub(crate) fn base(&self, task: &TaskId) -> PathBuf {
+        self.task(task).join("base")
+    }
+
+    /// Returns the directory of runs that are going on.
+    pub(crate) fn runs(&self) -> PathBuf {
+        self.0.join("run")
+    }
+
+    /// Returns the `upper` directories of layers, newest first.
+    pub(crate) fn uppers(&self, layers: &[StoredLayer]) -> Vec<PathBuf> {
+        layers.iter().rev().map(|layer| self.layer(&layer.home, &layer.action).join("upper")).collect()
+    }
+
+    /// Opens layers over others and a base, all newest first.
+    pub(crate) fn stack(&self, uppers: &[PathBuf], lowers: &[PathBuf], base: &Path) -> Result<Stack, EngineError> {
+        let open = |paths: &[PathBuf]| paths.iter().map(|path| Tree::open(path)).collect::<Result<Vec<_>, _>>();
+        let mut below = open(lowers)?;
+        below.push(Tree::open(base)?);
+        Ok(Stack::new(open(uppers)?, below))
+    }
+}

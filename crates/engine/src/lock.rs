@@ -1,0 +1,47 @@
+//! Locks that end with their owner: an advisory lock on an open file is gone when the process is.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::error::EngineError;
+
+/// A lock that is held.
+#[derive(Debug)]
+pub(crate) struct Lock(#[expect(dead_code, reason = "held until it is dropped")] File);
+
+impl Lock {
+    /// Takes a lock, and calls `waiting` once when somebody else has it.
+    pub(crate) fn take(path: &Path, waiting: impl FnOnce()) -> Result<Self, EngineError> {
+        if let Some(lock) = Self::try_take(path)? {
+            return Ok(lock);
+        }
+        waiting();
+        let file = open(path)?;
+        flock(&file, FlockOperation::LockExclusive).map_err(|error| EngineError::file("lock", path)(error.into()))?;
+        Ok(Self(file))
+    }
+
+    /// Takes a lock when nobody has it.
+    pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, EngineError> {
+        let file = open(path)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self(file))),
+            Err(Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(EngineError::file("lock", path)(error.into())),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<File, EngineError> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc_nofollow());
+    options.open(path).map_err(EngineError::file("open", path))
+}
+
+fn libc_nofollow() -> i32 {
+    rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()
+}

@@ -1,0 +1,84 @@
+//! What became of an order.
+
+use audit::Receipt;
+use gate::{ApprovalRequest, Denial};
+use inspect::Held as HeldChange;
+use inspect::Report;
+use model::enforcement::{Held, Shortfall};
+use model::evidence::{Observed, Probe, StepTime, Teardown};
+use model::event::DecisionRecord;
+use model::{ActionId, Ending, OsText, TaskId, Usage};
+use sandbox::{Printed, Stream};
+
+/// What became of an order. Each is an answer; only what kept us from answering is an error.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The policy said no.
+    Denied {
+        /// The action.
+        action: ActionId,
+        /// Why.
+        denial: Denial,
+    },
+    /// The policy wants a person's yes.
+    NeedsApproval {
+        /// The action.
+        action: ActionId,
+        /// What is asked.
+        request: ApprovalRequest,
+    },
+    /// It was allowed, and no sandbox that holds could be made. Nothing ran.
+    NotStarted(NotStarted),
+    /// It ran.
+    Finished(Box<Finished>),
+}
+
+/// Why an allowed action did not start.
+#[derive(Debug)]
+pub struct NotStarted {
+    /// The action.
+    pub action: ActionId,
+    /// The reason, for people.
+    pub reason: String,
+    /// What the kernel said, when it said something.
+    pub cause: Option<String>,
+    /// Layers that could not be held.
+    pub shortfalls: Vec<Shortfall>,
+    /// Probes that did not hold.
+    pub failed_probes: Vec<Probe>,
+}
+
+/// An action that ran.
+#[derive(Debug)]
+pub struct Finished {
+    /// The action.
+    pub action: ActionId,
+    /// Its task.
+    pub task: TaskId,
+    /// What was decided.
+    pub decision: DecisionRecord,
+    /// How it ended.
+    pub ending: Ending,
+    /// What it used.
+    pub usage: Usage,
+    /// What was seen.
+    pub observed: Observed,
+    /// How each layer was held.
+    pub held: Vec<Held>,
+    /// What the prober saw.
+    pub probes: Vec<Probe>,
+    /// Files that were masked.
+    pub masked: Vec<OsText>,
+    /// How long each step took.
+    pub steps: Vec<StepTime>,
+    /// What it printed.
+    pub printed: Vec<(Stream, Printed)>,
+    /// What it changed.
+    pub report: Report,
+    /// What must wait for a person, or stay.
+    pub held_back: Vec<HeldChange>,
+    /// What was found when the sandbox was gone.
+    pub teardown: Teardown,
+    /// The receipt of its last event.
+    pub receipt: Receipt,
+}

@@ -1,0 +1,130 @@
+//! What can go wrong with the state directory and the database in it.
+
+use std::io;
+use std::path::PathBuf;
+
+use model::text::escape;
+use rusqlite::ErrorCode;
+use rusqlite::ffi::SQLITE_IOERR_SHMSIZE;
+
+/// Says why the store cannot be opened, read or written. After a failed write nothing of it is there.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the fields are named after what the text says of them")]
+pub enum StoreError {
+    /// The state directory is a link: whoever owns the link could point it elsewhere.
+    #[error(
+        "the state directory {} is a symbolic link: name the directory itself with `--state-dir`",
+        shown(path)
+    )]
+    Link { path: PathBuf },
+    /// The path names something else.
+    #[error(
+        "{} is not {expected}: move it away, or name another state directory with `--state-dir`",
+        shown(path)
+    )]
+    Kind { path: PathBuf, expected: &'static str },
+    /// Somebody else owns it and could change what is in it.
+    #[error(
+        "{} belongs to user {owner} and you are user {user}: name a state directory of your own with `--state-dir`",
+        shown(path)
+    )]
+    Owner { path: PathBuf, owner: u32, user: u32 },
+    /// Others can change what is in it.
+    #[error(
+        "{} can be written by others (mode {mode:04o}): check that nobody changed it, then run `chmod go-w` on it",
+        shown(path)
+    )]
+    Writable { path: PathBuf, mode: u32 },
+    /// A system call failed.
+    #[error("cannot {doing} {}", shown(path))]
+    File { doing: &'static str, path: PathBuf, source: io::Error },
+    /// The kernel has no random bytes to give.
+    #[error("cannot get random bytes from the kernel")]
+    Random(#[source] io::Error),
+    /// Opening the database failed.
+    #[error("cannot open the state database {}", shown(path))]
+    Open { path: PathBuf, source: Box<StoreError> },
+    /// The key file is missing or not 32 bytes long, and digests made with the right one could no longer be compared.
+    #[error(
+        "the key file {} is {state}: restore it from a backup, or keep this state directory as it is and start \
+         with a new one (`--state-dir`)",
+        shown(path)
+    )]
+    Key { path: PathBuf, state: &'static str },
+    /// The database is missing but what was written last is there.
+    #[error(
+        "the state database {} is missing but its journal is there: restore it from a backup, or keep this state \
+         directory as it is and start with a new one (`--state-dir`)",
+        shown(path)
+    )]
+    Missing { path: PathBuf },
+    /// A newer build wrote it.
+    #[error(
+        "the state has schema {schema} and this build knows {known}: use the newer `fumehood` that wrote it"
+    )]
+    Newer { schema: i64, known: i64 },
+    /// It is a database, but not one of ours.
+    #[error(
+        "it is not a state database of `fumehood`: move it away, or name another directory with `--state-dir`"
+    )]
+    Foreign,
+    /// The file system cannot hold a write-ahead log.
+    #[error(
+        "the file system cannot hold a write-ahead log (got `{}`): keep the state on a local disk",
+        escape(mode)
+    )]
+    Journal { mode: String },
+    /// Its bytes are not those of a database.
+    #[error(
+        "the state database is damaged: nothing was changed; keep the state directory as it is (what can be read \
+         can be exported by `sqlite3 fumehood.db .recover`) and start with a new one (`--state-dir`)"
+    )]
+    Damaged(#[source] rusqlite::Error),
+    /// No space is left.
+    #[error(
+        "no space is left for the state directory: nothing was recorded, and nothing runs unrecorded; free some"
+    )]
+    Full(#[source] rusqlite::Error),
+    /// It cannot be written.
+    #[error("the state database cannot be written: check its mode, and whether the file system is read-only")]
+    ReadOnly(#[source] rusqlite::Error),
+    /// Somebody else wrote all the time.
+    #[error("other processes kept the state database busy for too long: try again")]
+    Busy(#[source] rusqlite::Error),
+    /// Anything else that SQLite says.
+    #[error("the state database failed")]
+    Sql(#[source] rusqlite::Error),
+    /// A row does not hold what this build writes there.
+    #[error("the state database holds {what} that this build cannot read")]
+    Value { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
+    /// There is nothing with this name.
+    #[error("there is no {kind} `{}`: `fumehood {listing}` names them", escape(given))]
+    NotFound { kind: &'static str, given: String, listing: &'static str },
+    /// There are several with this start.
+    #[error("`{}` is the start of several: {}; give more of the {kind}", escape(given), matches.join(", "))]
+    Ambiguous { kind: &'static str, given: String, matches: Vec<String> },
+    /// An action cannot come to this state from the one that it is in: somebody else brought it there, or it is gone.
+    #[error("action `{action}` cannot become `{to}`: it is {from}")]
+    State { action: model::ActionId, from: &'static str, to: &'static str },
+}
+
+fn shown(path: &std::path::Path) -> String {
+    format!("`{}`", escape(&path.to_string_lossy()))
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        if let rusqlite::Error::FromSqlConversionFailure(_, _, source) = error {
+            return Self::Value { what: "a value", source };
+        }
+        let Some(sqlite) = error.sqlite_error() else { return Self::Sql(error) };
+        match sqlite.code {
+            ErrorCode::DiskFull => Self::Full(error),
+            ErrorCode::SystemIoFailure if sqlite.extended_code == SQLITE_IOERR_SHMSIZE => Self::Full(error),
+            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged(error),
+            ErrorCode::ReadOnly => Self::ReadOnly(error),
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy(error),
+            _ => Self::Sql(error),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! The key of a state directory, under which values are digested that must not be written down.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use model::Digest;
+use sha2::Sha256;
+
+use super::error::StoreError;
+use super::state_directory::{self, check_file, failed};
+
+const LENGTH: usize = 32;
+const NAME: &str = "key";
+
+/// 32 random bytes. There is no way to show them.
+pub(super) struct Key([u8; LENGTH]);
+
+impl Key {
+    /// Reads the key of a directory.
+    pub(super) fn load(directory: &Path) -> Result<Self, StoreError> {
+        let path = directory.join(NAME);
+        if !check_file(&path)? {
+            return Err(StoreError::Key { path, state: "missing" });
+        }
+        let bytes = fs::read(&path).map_err(|source| failed("read", &path, source))?;
+        let wrong = |_| StoreError::Key { path, state: "not 32 bytes long" };
+        bytes.try_into().map(Self).map_err(wrong)
+    }
+
+    /// Makes the key of a directory when it has none. The caller holds the directory's lock.
+    pub(super) fn make(directory: &Path) -> Result<(), StoreError> {
+        let (path, new) = (directory.join(NAME), directory.join("key.new"));
+        if check_file(&path)? {
+            return Ok(());
+        }
+        state_directory::remove_unfinished(&new)?;
+        let written = state_directory::create(&new)?.write_all(&random::<LENGTH>()?);
+        written.map_err(|source| failed("write", &new, source))?;
+        state_directory::publish(directory, &new, &path)
+    }
+
+    pub(super) fn digest(&self, value: &[u8]) -> Digest {
+        // HMAC fills a key that is shorter than a block of the hash with zeros; given whole, it cannot be refused.
+        let mut block = [0; 64];
+        block[..LENGTH].copy_from_slice(&self.0);
+        let mut mac = Hmac::<Sha256>::new(&block.into());
+        mac.update(value);
+        Digest::from_bytes(mac.finalize().into_bytes().into())
+    }
+}
+
+/// Returns random bytes from the kernel.
+pub(super) fn random<const N: usize>() -> Result<[u8; N], StoreError> {
+    let mut bytes = [0; N];
+    let mut filled = 0;
+    while filled < N {
+        let got = rustix::io::retry_on_intr(|| {
+            rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())
+        });
+        filled += got.map_err(|error| StoreError::Random(error.into()))?;
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_the_hmac_that_others_compute() {
+        // RFC 4231, test case 2: the key `Jefe`, which HMAC fills up with zeros.
+        let mut key = [0; LENGTH];
+        key[..4].copy_from_slice(b"Jefe");
+        let digest = Key(key).digest(b"what do ya want for nothing?");
+        let expected = "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843";
+        assert_eq!(digest.to_string(), expected);
+    }
+}

@@ -1,0 +1,43 @@
+//! What was said between an agent and its model, so that a task can go on after the agent died.
+
+use model::TaskId;
+use rusqlite::params;
+use serde_json::value::RawValue;
+
+use super::error::StoreError;
+use super::row::Unsigned;
+use super::{Reader, Writer};
+
+impl Reader<'_> {
+    /// Returns the messages of a task, oldest first, each as the JSON that was kept.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn messages(&self, task: &TaskId) -> Result<Vec<Box<RawValue>>, StoreError> {
+        let sql = "SELECT body FROM messages WHERE task = ?1 ORDER BY ordinal";
+        let mut select = self.connection.prepare_cached(sql)?;
+        let bodies = select.query_map([task.as_str()], |row| row.get::<_, String>(0))?;
+        let parse = |body| {
+            RawValue::from_string(body)
+                .map_err(|source| StoreError::Value { what: "a message", source: source.into() })
+        };
+        bodies.map(|body| parse(body?)).collect()
+    }
+}
+
+impl Writer<'_> {
+    /// Keeps the next message of a task, and returns its place, from one.
+    ///
+    /// # Errors
+    /// When there is no such task, or it cannot be written.
+    pub fn add_message(&self, task: &TaskId, body: &RawValue) -> Result<u64, StoreError> {
+        let sql = "INSERT INTO messages (task, ordinal, body) VALUES \
+                   (?1, (SELECT coalesce(max(ordinal), 0) + 1 FROM messages WHERE task = ?1), ?2) \
+                   RETURNING ordinal";
+        let ordinal: Unsigned = self
+            .connection
+            .prepare_cached(sql)?
+            .query_row(params![task.as_str(), body.get()], |row| row.get(0))?;
+        Ok(ordinal.0)
+    }
+}

@@ -1,0 +1,140 @@
+//! The store: one state directory with one SQLite database, which holds the record and what tasks are made of.
+//!
+//! Guarantees: what a write returned `Ok` for survives a crash and a loss of power (write-ahead log, synced at each
+//! commit); several processes may write at once and the record stays one chain; a directory, database or key that
+//! is not ours alone, damaged, or from a newer build is refused with what to do about it, and nothing is deleted.
+//! Values of environment variables are never written, only digests under a key of this directory.
+//!
+//! Leaves to others: the files of layers and outputs beside the database, who may work on a task at once, and what
+//! the rows mean. The record is the truth; the other tables make it quick to find.
+
+mod actions;
+mod cache;
+mod error;
+mod key;
+mod layers;
+mod messages;
+mod open;
+mod prefix;
+mod records;
+mod row;
+mod state_directory;
+mod tasks;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use audit::LogId;
+use model::Digest;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+pub use actions::{ActionState, Evidence, StoredAction, StoredRequest};
+pub use cache::FileKey;
+pub use error::StoreError;
+pub use layers::{LayerState, StoredLayer};
+pub use tasks::TaskOverview;
+
+use key::Key;
+
+/// An open state directory. It can be shared between threads; one of them works on the database at a time.
+pub struct Store {
+    directory: PathBuf,
+    connection: Mutex<Connection>,
+    key: Key,
+    log: LogId,
+}
+
+/// What can be read. One reader sees one state, whatever others write meanwhile.
+pub struct Reader<'c> {
+    connection: &'c Connection,
+    key: &'c Key,
+}
+
+/// What can be changed, and read as changed. Until the end of the write nobody else sees it.
+pub struct Writer<'c>(Reader<'c>);
+
+impl<'c> std::ops::Deref for Writer<'c> {
+    type Target = Reader<'c>;
+
+    fn deref(&self) -> &Reader<'c> {
+        &self.0
+    }
+}
+
+impl Store {
+    /// Opens the state directory, and makes it when it is not there.
+    ///
+    /// # Errors
+    /// When the directory or a file in it is a link, belongs to somebody else or can be written by others; when
+    /// the database is damaged, not ours or from a newer build; when the disk is full or cannot be written.
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        open::open(directory)
+    }
+
+    /// Returns the state directory, resolved.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Returns the name of the log that the store holds.
+    pub fn log(&self) -> &LogId {
+        &self.log
+    }
+
+    /// Returns the digest of a value under the key of this directory (HMAC-SHA256). Equal values have equal digests
+    /// here; without the key the digest does not help to guess the value.
+    pub fn value_digest(&self, value: &[u8]) -> Digest {
+        self.key.digest(value)
+    }
+
+    /// Reads, all of it from one state of the store.
+    ///
+    /// # Errors
+    /// When the database cannot be read, or `read` fails.
+    pub fn read<T>(&self, read: impl FnOnce(&Reader<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let connection = self.lock();
+        let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Deferred)?;
+        read(&Reader { connection: &transaction, key: &self.key })
+    }
+
+    /// Changes rows: all that `write` does, or nothing when it fails. It is durable when this returns.
+    ///
+    /// # Errors
+    /// When the database cannot be written, or `write` fails.
+    pub fn write<T>(
+        &self,
+        write: impl FnOnce(&Writer<'_>) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let connection = self.lock();
+        let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
+        let value = write(&Writer(Reader { connection: &transaction, key: &self.key }))?;
+        transaction.commit()?;
+        Ok(value)
+    }
+
+    /// Looks at every page of the database, and returns what is wrong with them; nothing when all is well.
+    ///
+    /// # Errors
+    /// When the database cannot be read at all.
+    pub fn damage(&self) -> Result<Vec<String>, StoreError> {
+        self.read(|reader| {
+            let mut check = reader.connection.prepare("PRAGMA integrity_check")?;
+            let found: Vec<String> = check.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+            Ok(found.into_iter().filter(|line| line != "ok").collect())
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        // A panic in the middle of a write rolls its transaction back, so the connection is as good as before.
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Store")
+            .field("directory", &self.directory)
+            .field("log", &self.log)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,136 @@
+//! Opening the database: made in one piece when it is not there, otherwise looked at before it is trusted.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+use audit::LogId;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+
+use super::Store;
+use super::error::StoreError;
+use super::key::{self, Key};
+use super::row::Value;
+use super::state_directory::{self, check_file};
+
+/// The schema that this build writes, and the only one that it reads.
+pub(super) const SCHEMA: i64 = 1;
+
+/// `FUME`: tells our database from any other with the same name.
+const APPLICATION: i64 = 0x4655_4d45;
+
+const TABLES: &str = include_str!("schema.sql");
+
+pub(super) fn open(directory: &Path) -> Result<Store, StoreError> {
+    let directory = state_directory::prepare(directory)?;
+    let path = directory.join("fumehood.db");
+    if !check_file(&path)? {
+        make(&directory, &path).map_err(|source| at(&path, source))?;
+    }
+    let key = Key::load(&directory)?;
+    let (connection, log) = connect(&path).map_err(|source| at(&path, source))?;
+    Ok(Store { directory, connection: Mutex::new(connection), key, log })
+}
+
+/// Adds the path to what SQLite says; errors about files name theirs already.
+fn at(path: &Path, source: StoreError) -> StoreError {
+    match source {
+        source @ (StoreError::File { .. } | StoreError::Missing { .. }) => source,
+        source => StoreError::Open { path: path.to_owned(), source: Box::new(source) },
+    }
+}
+
+/// Makes the database under another name and renames it, so that nobody ever sees half of one.
+fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
+    let _lock = state_directory::lock(directory)?;
+    if check_file(path)? {
+        return Ok(());
+    }
+    // SQLite would play what is in an old journal into the new database.
+    if beside(path, "-wal").exists() {
+        return Err(StoreError::Missing { path: path.to_owned() });
+    }
+    Key::make(directory)?;
+    let new = directory.join("fumehood.db.new");
+    for leftover in ["", "-journal", "-wal", "-shm"] {
+        state_directory::remove_unfinished(&beside(&new, leftover))?;
+    }
+    drop(state_directory::create(&new)?);
+    fill(&new)?;
+    state_directory::publish(directory, &new, path)
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn fill(path: &Path) -> Result<(), StoreError> {
+    let connection = Connection::open_with_flags(path, flags())?;
+    // The file has no readers and no name yet: it is synced as a whole before it gets one.
+    connection.execute_batch("PRAGMA synchronous = OFF")?;
+    connection.pragma_update(None, "application_id", APPLICATION)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreError::Journal { mode });
+    }
+    let log = LogId::from_random(key::random()?);
+    let transaction = connection.unchecked_transaction()?;
+    transaction.execute_batch(TABLES)?;
+    transaction.execute("INSERT INTO store (schema, log) VALUES (?1, ?2)", (SCHEMA, log.as_str()))?;
+    transaction.commit()?;
+    connection.close().map_err(|(_, error)| error.into())
+}
+
+fn connect(path: &Path) -> Result<(Connection, LogId), StoreError> {
+    let mut connection = Connection::open_with_flags(path, flags())?;
+    connection.busy_handler(Some(wait))?;
+    connection.set_prepared_statement_cache_capacity(64);
+    // What somebody else wrote into the file must not act: no triggers or views, no writes to the schema.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;")?;
+    let log = identify(&connection)?;
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(StoreError::Journal { mode });
+    }
+    Ok((connection, log))
+}
+
+fn flags() -> OpenFlags {
+    // One connection is used by one thread at a time, so SQLite needs no lock of its own. No link is followed.
+    OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW
+}
+
+/// Tells whether the database is ours and of our schema, and returns the log that it holds.
+fn identify(connection: &Connection) -> Result<LogId, StoreError> {
+    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    if application != APPLICATION {
+        return Err(StoreError::Foreign);
+    }
+    let found: Option<(i64, Value<LogId>)> = connection
+        .query_row("SELECT schema, log FROM store", [], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match found {
+        Some((schema, _)) if schema != SCHEMA => Err(StoreError::Newer { schema, known: SCHEMA }),
+        Some((_, log)) => Ok(log.0),
+        None => Err(StoreError::Foreign),
+    }
+}
+
+/// Waits for another process's write. A write takes about a millisecond, so the steps are far smaller than SQLite's
+/// own, which grow to a tenth of a second; the sum is about 20 seconds, for a disk that hangs.
+fn wait(times: i32) -> bool {
+    let pause = match times {
+        0..10 => Duration::from_micros(200),
+        10..100 => Duration::from_millis(1),
+        _ => Duration::from_millis(5),
+    };
+    std::thread::sleep(pause);
+    times < 4_000
+}

@@ -1,0 +1,104 @@
+//! Tasks: opening, finding and closing them.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+
+use model::action::{Base, Principal};
+use model::event::Event;
+use model::task::{Task, TaskState};
+use model::{Subject, TaskId};
+
+use crate::clock::{now, random};
+use crate::error::EngineError;
+use crate::layers::Places;
+use crate::{Engine, Workspace};
+
+/// Which task an action belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskChoice {
+    /// The open task of the workspace; a new one when there is none.
+    Current,
+    /// A new one.
+    New,
+    /// This one.
+    This(String),
+}
+
+impl Engine {
+    /// Finds or opens the task that a choice means.
+    ///
+    /// # Errors
+    /// When the task is not there or not open, or the state cannot be written.
+    pub fn task_for(
+        &self,
+        workspace: &Workspace,
+        choice: &TaskChoice,
+        owner: &Principal,
+        title: Option<&str>,
+    ) -> Result<Task, EngineError> {
+        let found = match choice {
+            TaskChoice::New => None,
+            TaskChoice::This(given) => Some(self.store().read(|reader| reader.find_task(given))?),
+            TaskChoice::Current => self.store().read(|reader| reader.open_task(&workspace.key))?,
+        };
+        match found {
+            Some(task) if task.state == TaskState::Open => Ok(task),
+            Some(task) => {
+                Err(EngineError::TaskState { task: task.id.to_string(), state: task.state.to_string() })
+            }
+            None => self.open_task(workspace, owner, title, Base::Live),
+        }
+    }
+
+    /// Opens a new task on a workspace.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn open_task(
+        &self,
+        workspace: &Workspace,
+        owner: &Principal,
+        title: Option<&str>,
+        base: Base,
+    ) -> Result<Task, EngineError> {
+        let task = Task {
+            id: TaskId::from_random(random()?),
+            workspace: workspace.key.clone(),
+            base,
+            owner: owner.clone(),
+            title: title.map(str::to_owned),
+            state: TaskState::Open,
+            opened: now(),
+        };
+        let event = Event::TaskOpened {
+            workspace: task.workspace.clone(),
+            owner: owner.clone(),
+            title: task.title.clone(),
+        };
+        self.log.append_with(&about(&task.id), &event, task.opened, |writer| writer.insert_task(&task))?;
+        let directory = self.places().task(&task.id);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        made.map_err(EngineError::file("make", &directory))?;
+        Ok(task)
+    }
+
+    /// Brings a task to another state, on the record.
+    ///
+    /// # Errors
+    /// When it is not there or the state cannot be written.
+    pub fn set_task_state(&self, task: &TaskId, state: TaskState) -> Result<(), EngineError> {
+        let time = now();
+        let event = Event::TaskState { state };
+        self.log.append_with(&about(task), &event, time, |writer| writer.set_task_state(task, state, time))?;
+        Ok(())
+    }
+
+    pub(crate) fn places(&self) -> Places {
+        Places::new(self.store().directory())
+    }
+}
+
+/// Returns the subject of events about a task.
+pub(crate) fn about(task: &TaskId) -> Subject {
+    Subject { task: Some(task.clone()), action: None }
+}
