@@ -308,8 +308,12 @@ pub(super) const VARIABLES: &[Variable] = &[
     },
 ];
 
-/// Variables with our prefix that we set inside a sandbox and that mean nothing to us.
-pub(super) const SET_INSIDE: &[&str] = &["FUMEHOOD_ARTIFACTS", "FUMEHOOD_CACHE"];
+/// Tells whether a variable with our prefix means nothing to us: we set it inside a sandbox, or our own tests read it.
+pub(super) fn is_no_setting(name: &str) -> bool {
+    let of_tests = ["FUMEHOOD_TEST_", "FUMEHOOD_SOAK_"];
+    matches!(name, "FUMEHOOD_ARTIFACTS" | "FUMEHOOD_CACHE")
+        || of_tests.iter().any(|start| name.starts_with(start))
+}
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use model::text::escape;
 use super::environment::Environment;
 use super::file::{Problem, SettingsFile};
 use super::key::{
-    LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, SET_INSIDE, Setting, VARIABLES,
+    LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, Setting, VARIABLES, is_no_setting,
 };
 use super::nearest;
 use super::origin::{Origin, Sourced};
@@ -215,7 +215,7 @@ fn variables(environment: &Environment) -> Result<Vec<(Setting, Origin)>, Settin
         name.starts_with("FUMEHOOD_").then(|| (name.into_owned(), value))
     });
     let mut settings = Vec::new();
-    for (name, value) in ours.filter(|(name, _)| !SET_INSIDE.contains(&name.as_str())) {
+    for (name, value) in ours.filter(|(name, _)| !is_no_setting(name)) {
         let Some(variable) = VARIABLES.iter().find(|variable| variable.name == name) else {
             let nearest = nearest(&name, VARIABLES.iter().map(|variable| variable.name));
             return Err(SettingsError::UnknownVariable { name, nearest });

@@ -225,7 +225,7 @@ fn doctor_document(ready: bool) -> DoctorDocument {
     DoctorDocument {
         profile: HOSTILE.to_owned(),
         ready,
-        held: sandbox.held,
+        held: built.held,
         shortfalls: if ready { Vec::new() } else { failed.shortfalls },
         probes: if ready { sandbox.probes } else { failed.failed_probes },
         teardown: built.teardown,

@@ -30,7 +30,8 @@ pub fn action(document: &ActionDocument, paint: Paint, full: bool) -> String {
     document.request.iter().for_each(|part| request(&mut page, part));
     document.decision.iter().for_each(|part| decision(&mut page, part, paint));
     document.not_started.iter().for_each(|part| not_started(&mut page, part, paint));
-    document.sandbox.iter().for_each(|part| sandbox(&mut page, part, paint, most));
+    document.sandbox.iter().for_each(|part| sandbox(&mut page, &document.held, part, paint));
+    document.sandbox.iter().filter(|_| full).for_each(|part| proof(&mut page, &document.held, part, paint));
     document.end.iter().for_each(|part| end(&mut page, part, paint, most));
     document.inspection.iter().for_each(|part| inspection(&mut page, part, paint, most));
     document.teardown.iter().for_each(|part| teardown(&mut page, part, paint));
@@ -103,19 +104,23 @@ fn not_started(page: &mut Page, part: &NotStartedPart, paint: Paint) {
     page.lines("", part.failed_probes.iter().map(|probe| probe_line(probe, paint)));
 }
 
-fn sandbox(page: &mut Page, part: &SandboxPart, paint: Paint, most: usize) {
-    let held = part.probes.iter().filter(|probe| probe.held).count();
-    let proof = format!("{held} of {} probes held", part.probes.len());
-    let proof = if held == part.probes.len() { paint.good(proof) } else { paint.bad(proof) };
-    page.line("sandbox", &format!("{}; {}; {proof}", escape(&part.backend), walls(&part.held)));
-    let weaker = part.held.iter().filter(|held| held.level != Level::Hard);
+fn sandbox(page: &mut Page, held: &[Held], part: &SandboxPart, paint: Paint) {
+    let stopped = part.probes.iter().filter(|probe| probe.held).count();
+    let proof = format!("{stopped} of {} probes held", part.probes.len());
+    let proof = if stopped == part.probes.len() { paint.good(proof) } else { paint.bad(proof) };
+    page.line("sandbox", &format!("{}; {}; {proof}", escape(&part.backend), walls(held)));
+    let weaker = held.iter().filter(|held| held.level != Level::Hard);
     page.lines("", weaker.map(|held| held_line(held, paint)));
     page.lines("", part.probes.iter().filter(|probe| !probe.held).map(|probe| probe_line(probe, paint)));
-    if most == usize::MAX {
-        page.lines("layers", part.held.iter().map(|held| held_line(held, paint)));
-        page.lines("probes", part.probes.iter().map(|probe| probe_line(probe, paint)));
+    page.lines("masked", shortened(part.masked.iter().map(ToString::to_string), part.masked.len(), 0, SHOWN));
+}
+
+fn proof(page: &mut Page, held: &[Held], part: &SandboxPart, paint: Paint) {
+    page.lines("layers", held.iter().map(|held| held_line(held, paint)));
+    page.lines("probes", part.probes.iter().map(|probe| probe_line(probe, paint)));
+    if part.masked.len() > SHOWN {
+        page.lines("masked", part.masked.iter().map(ToString::to_string));
     }
-    page.lines("masked", shortened(part.masked.iter().map(ToString::to_string), part.masked.len(), 0, most));
 }
 
 /// Counts the layers by how firmly they are held.

@@ -38,7 +38,7 @@ pub fn task(document: &TaskDocument, paint: Paint) -> String {
     let TaskRow { task, state, workspace, commit, owner, title, opened, actions } = &document.task;
     let mut page = Page::new(paint);
     page.heading(
-        &format!("{}  {}", paint.name(task), paint.bold(escape(title.as_deref().unwrap_or_default())))
+        format!("{}  {}", paint.name(task), paint.bold(escape(title.as_deref().unwrap_or_default())))
             .trim_end(),
     );
     let owner = match owner {

@@ -32,6 +32,9 @@ pub struct ActionDocument {
     pub request: Option<RequestPart>,
     /// What policy decided.
     pub decision: Option<DecisionPart>,
+    /// How each layer was held; empty when no sandbox stood.
+    #[schemars(schema_with = "schema::held")]
+    pub held: Vec<Held>,
     /// The sandbox, and the proof that it held before the command started.
     pub sandbox: Option<SandboxPart>,
     /// Why it did not start.
@@ -185,9 +188,6 @@ pub struct SandboxPart {
     pub at: Timestamp,
     /// The backend.
     pub backend: String,
-    /// How each layer is held.
-    #[schemars(schema_with = "schema::held")]
-    pub held: Vec<Held>,
     /// What the prober tried and saw.
     #[schemars(schema_with = "schema::probes")]
     pub probes: Vec<Probe>,
@@ -354,6 +354,7 @@ impl ActionDocument {
             exit_code: None,
             request: None,
             decision: None,
+            held: Vec::new(),
             sandbox: None,
             not_started: None,
             end: None,
@@ -402,7 +403,8 @@ impl ActionDocument {
             }
             Event::Decided { decision, .. } => self.decision = Some(DecisionPart::new(at, decision)),
             Event::Started { backend, held, probes, masked } => {
-                self.sandbox = Some(SandboxPart { at, backend, held, probes, masked });
+                self.held = held;
+                self.sandbox = Some(SandboxPart { at, backend, probes, masked });
             }
             Event::NotStarted { reason, shortfalls, failed_probes } => {
                 self.not_started = Some(NotStartedPart { at, reason, shortfalls, failed_probes });
