@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod args;
+pub mod bwrap;
 pub mod exit;
 pub mod output;
 pub mod settings;

@@ -64,7 +64,7 @@ impl EnvSetting {
 }
 
 /// Tells whether a shell could set a variable of this name.
-fn is_variable_name(name: &str) -> bool {
+pub(crate) fn is_variable_name(name: &str) -> bool {
     let starts_well = name.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'_');
     starts_well && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
