@@ -1,5 +1,4 @@
 //! The page about the filter is written from the tables.
-#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,5 +1,4 @@
 //! The filters in the kernel of this machine, on children that try what the tables refuse.
-#![allow(clippy::unwrap_used)]
 
 use std::fs::File;
 use std::io::{self, Read};

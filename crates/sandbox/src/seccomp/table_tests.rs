@@ -1,5 +1,4 @@
 //! The program against the table, with an interpreter of our own: every call, every argument that a row tests.
-#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
 
