@@ -22,6 +22,12 @@ const PLAIN_IOCTL: ArgTest = ArgTest::new(
     Test::AnyOf(&[0x5401, 0x541b, 0x5421, 0x5450, 0x5451]),
     "request is TCGETS, FIONREAD, FIONBIO, FIONCLEX or FIOCLEX",
 );
+// linux/seccomp.h
+const NOTIFICATIONS: ArgTest = ArgTest::new(
+    1,
+    Test::AnyOf(&[0xc050_2100, 0xc018_2101, 0x4008_2102, 0x4018_2103, 0x4008_2104]),
+    "request is one of SECCOMP_IOCTL_NOTIF_*",
+);
 const UDP: ArgTest = ArgTest::new(2, Test::AnyOf(&[0, 17]), "the default protocol or UDP");
 // linux/seccomp.h
 const NOTIFICATIONS: ArgTest = ArgTest::new(
@@ -123,7 +129,10 @@ const NO_CLONE3: Row = Row::new(
     "its flags lie in memory; C libraries fall back to clone",
 );
 
-/// The rows for the first process of a sandbox, once the command is started.
+/// The rows for the first process of a sandbox, once the runner exists that becomes the command.
+///
+/// It has to read what a notified call says, to look into `/proc`, and to rename directories in the command's place
+/// with the command's own rights, so it may open files, but never for writing.
 pub(super) const FIRST_PROCESS: &[Row] = &[
     BASIS,
     Row::new(
@@ -136,28 +145,51 @@ pub(super) const FIRST_PROCESS: &[Row] = &[
     Row::new(Group::Memory, &[mmap, mprotect], ALWAYS, Answer::Allow, "buffers"),
     Row::new(
         Group::Processes,
-        &[wait4, waitid, kill, tgkill, pidfd_open, pidfd_send_signal, signalfd4, statfs, fstatfs, getrusage],
+        &[wait4, waitid, kill, tgkill, pidfd_open, pidfd_send_signal, signalfd4, getrusage, prlimit64, times],
         ALWAYS,
         Answer::Allow,
-        "it reaps, forwards signals, ends everything in its process namespace, and measures what is used",
+        "it reaps, forwards signals and ends everything in its process namespace",
     ),
-    Row::new(Group::Tracing, &[ioctl], &[NOTIFICATIONS], Answer::Allow, "it answers the command's filter"),
     Row::new(
-        Group::Tracing,
+        Group::Recorded,
+        &[ioctl],
+        &[NOTIFICATIONS],
+        Answer::Allow,
+        "it answers the filter of the command",
+    ),
+    Row::new(Group::Terminal, &[ioctl], ALWAYS, REFUSED, "it has no terminal and no device"),
+    Row::new(
+        Group::Recorded,
         &[process_vm_readv],
         ALWAYS,
         Answer::Allow,
-        "it reads the arguments of what is started, connected to and renamed",
+        "it reads the arguments of a notified call",
+    ),
+    Row::new(Group::Files, &[open], &[OPEN_READ], Answer::Allow, "it looks into /proc"),
+    Row::new(
+        Group::Files,
+        &[openat],
+        &[OPENAT_READ],
+        Answer::Allow,
+        "it looks into /proc, and finds directories",
+    ),
+    Row::new(Group::Writes, &[open, openat, creat], ALWAYS, REFUSED, "it moves files and writes none"),
+    Row::new(
+        Group::Files,
+        &[stat, lstat, newfstatat, statx, statfs, fstatfs, readlink, readlinkat, getdents64, pread64, getcwd],
+        ALWAYS,
+        Answer::Allow,
+        "looking",
     ),
     Row::new(
         Group::Files,
         &[
-            open, openat, newfstatat, stat, lstat, statx, getdents64, readlink, readlinkat, mkdirat,
-            renameat2, unlinkat, fchmod, utimensat,
+            rename, renameat, renameat2, mkdir, mkdirat, rmdir, unlinkat, fchmod, fchown, utimensat,
+            fgetxattr, flistxattr, fsetxattr,
         ],
         ALWAYS,
         Answer::Allow,
-        "it samples /proc, and renames directories that the overlay cannot, with the command's own rights",
+        "a directory of a lower layer is made anew, its entries are moved, and the old one is removed",
     ),
     NO_PROGRAMS,
     NO_CLONE3,
@@ -173,7 +205,7 @@ pub(super) const FIRST_PROCESS: &[Row] = &[
         &[ptrace, process_vm_writev, pidfd_getfd, kcmp],
         ALWAYS,
         REFUSED,
-        "it looks, and changes nothing in the command",
+        "it changes nothing in the command",
     ),
 ];
 
