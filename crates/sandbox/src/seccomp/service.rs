@@ -22,12 +22,6 @@ const PLAIN_IOCTL: ArgTest = ArgTest::new(
     Test::AnyOf(&[0x5401, 0x541b, 0x5421, 0x5450, 0x5451]),
     "request is TCGETS, FIONREAD, FIONBIO, FIONCLEX or FIOCLEX",
 );
-// linux/seccomp.h
-const NOTIFICATIONS: ArgTest = ArgTest::new(
-    1,
-    Test::AnyOf(&[0xc050_2100, 0xc018_2101, 0x4008_2102, 0x4018_2103, 0x4008_2104]),
-    "request is one of SECCOMP_IOCTL_NOTIF_*",
-);
 const UDP: ArgTest = ArgTest::new(2, Test::AnyOf(&[0, 17]), "the default protocol or UDP");
 // linux/seccomp.h
 const NOTIFICATIONS: ArgTest = ArgTest::new(
