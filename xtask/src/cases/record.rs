@@ -13,6 +13,7 @@ use model::enforcement::Held;
 use model::event::{Event, Verdict};
 use model::{ActionId, TaskId};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use crate::cases::judge::Recorded;
 use crate::cases::table::Row;
@@ -30,15 +31,27 @@ struct Line {
 #[derive(Debug, Deserialize)]
 struct Shown {
     held: Vec<Held>,
+    decision: Option<Decision>,
+    inspection: Option<HeldBack>,
+    applied: Vec<HeldBack>,
 }
 
-/// What the record says of one workspace.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Trail {
-    /// The action that was asked for first; the host side of a case may cause more.
-    action: Option<ActionId>,
-    denied: bool,
-    held_back: bool,
+#[derive(Debug, Deserialize)]
+struct Decision {
+    verdict: Verdict,
+}
+
+#[derive(Debug, Deserialize)]
+struct HeldBack {
+    held_back: Vec<IgnoredAny>,
+}
+
+impl From<Shown> for Recorded {
+    fn from(shown: Shown) -> Self {
+        let denied = shown.decision.is_some_and(|decision| decision.verdict == Verdict::Deny);
+        let held_back = shown.inspection.iter().chain(&shown.applied).any(|part| !part.held_back.is_empty());
+        Self { held: shown.held, denied, held_back }
+    }
 }
 
 /// Returns what was recorded for each case that ran.
@@ -59,51 +72,36 @@ pub fn of_cases(
     };
     let exported = ask(&["audit", "export"])?;
     let mut recorded = BTreeMap::new();
-    for (number, trail) in trails(&String::from_utf8(exported)?)? {
+    for (number, action) in actions(&String::from_utf8(exported)?)? {
         let Some(row) = number.checked_sub(1).and_then(|index| rows.get(index)) else { continue };
-        let Some(action) = trail.action else { continue };
         let shown = ask(&["show", "--json", action.as_str()])?;
         let shown: Shown = serde_json::from_slice(&shown)
-            .with_context(|| format!("`show --json` of the action of {} has no layers", row.case))?;
-        let answer = Recorded { held: shown.held, denied: trail.denied, held_back: trail.held_back };
-        recorded.insert(row.case.clone(), answer);
+            .with_context(|| format!("`show --json` of the action of {} is not understood", row.case))?;
+        recorded.insert(row.case.clone(), shown.into());
     }
     Ok(recorded)
 }
 
-/// Sorts the events of a record by the number of the case, which is part of the name of its workspace.
-fn trails(exported: &str) -> Result<BTreeMap<usize, Trail>> {
+/// Returns the first action that was asked for in each case's workspace; the host side of a case may cause more.
+fn actions(exported: &str) -> Result<BTreeMap<usize, ActionId>> {
     let mut numbers: BTreeMap<TaskId, usize> = BTreeMap::new();
-    let mut trails: BTreeMap<usize, Trail> = BTreeMap::new();
+    let mut actions = BTreeMap::new();
     for line in exported.lines().filter(|line| line.contains("\"event\"")) {
         let line: Line = serde_json::from_str(line).context("a line of the exported record is not known")?;
         let Some(task) = line.task else { continue };
-        if let Event::TaskOpened { workspace, .. } = &line.event {
-            let number =
-                case_number(&workspace.path.to_string()).context("a workspace is not one of the runner")?;
-            numbers.insert(task.clone(), number);
-        }
-        let Some(number) = numbers.get(&task) else { continue };
-        trails.entry(*number).or_default().take(line.action, &line.event);
-    }
-    Ok(trails)
-}
-
-impl Trail {
-    fn take(&mut self, action: Option<ActionId>, event: &Event) {
-        match event {
-            Event::Requested { class, .. } if class == "action" && self.action.is_none() => {
-                self.action = action
+        match line.event {
+            Event::TaskOpened { workspace, .. } => {
+                let number = case_number(&workspace.path.to_string());
+                numbers.insert(task, number.context("a workspace is not one of the runner's")?);
             }
-            Event::Decided { decision, .. } if action == self.action => {
-                self.denied |= decision.verdict == Verdict::Deny;
-            }
-            Event::Inspected { held_back, .. } | Event::Applied { held_back, .. } => {
-                self.held_back |= !held_back.is_empty();
+            Event::Requested { class, .. } if class == "action" => {
+                let (Some(number), Some(action)) = (numbers.get(&task), line.action) else { continue };
+                actions.entry(*number).or_insert(action);
             }
             _ => {}
         }
     }
+    Ok(actions)
 }
 
 /// Returns 7 for `…/sbxcases.xyz/7/ws`.
@@ -113,6 +111,10 @@ fn case_number(workspace: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use model::action::{Base, Principal, StartingPoint};
+    use model::task::WorkspaceKey;
+    use model::{Digest, Grant, OsText, Profile};
+
     use super::*;
 
     const DIGEST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -124,20 +126,48 @@ mod tests {
     }
 
     #[test]
-    fn events_are_sorted_by_the_case_that_caused_them() {
+    fn an_action_is_found_by_the_workspace_of_its_case() {
         let task = "\"task-aaaaaaaaaaaaaaaa\"";
-        let opened = r#"{"event":"task-opened","workspace":{"path":"/var/tmp/sbxcases.x/7/ws","device":1,"inode":2},"owner":OWNER,"title":null}"#;
-        let owner = serde_json::to_string(&model::action::Principal::User("root".to_owned()))
-            .expect("it has a JSON form");
-        let held_back = r#"{"event":"inspected","changes":[],"changes_dropped":0,"held_back":[{"path":".git/hooks/x","reason":"hook","why":"it runs on the host"}]}"#;
+        let path: OsText = serde_json::from_str("\"/var/tmp/sbxcases.x/7/ws\"").expect("it is a path");
+        let workspace = WorkspaceKey { path: path.clone(), device: 1, inode: 2 };
+        let owner = Principal::User("root".to_owned());
+        let opened = Event::TaskOpened { workspace, owner: owner.clone(), title: None };
+        let grant = Box::new(Grant::under(Profile::strict()));
+        let requested = |class: &str| Event::Requested {
+            digest: Digest::of(b"x"),
+            principal: owner.clone(),
+            class: class.to_owned(),
+            tool: "run".to_owned(),
+            argv: Vec::new(),
+            environment: Vec::new(),
+            claimed_purpose: None,
+            grant: grant.clone(),
+            start: StartingPoint { workspace: path.clone(), base: Base::Live, layers: Vec::new() },
+        };
+        let json = |event: &Event| serde_json::to_string(event).expect("an event has a JSON form");
         let exported = [
             r#"{"format":1,"log":"log-aaaaaaaaaaaaaaaa"}"#.to_owned(),
-            line(task, "null", &opened.replace("OWNER", &owner)),
-            line(task, "\"act-aaaaaaaaaaaaaaaa\"", held_back),
-            r#"{"head":{"log":"log-aaaaaaaaaaaaaaaa","seq":2,"digest":"0"}}"#.to_owned(),
+            line(task, "null", &json(&opened)),
+            line(task, "\"act-aaaaaaaaaaaaaaaa\"", &json(&requested("internal"))),
+            line(task, "\"act-bbbbbbbbbbbbbbbb\"", &json(&requested("action"))),
+            line(task, "\"act-cccccccccccccccc\"", &json(&requested("action"))),
+            r#"{"head":{"log":"log-aaaaaaaaaaaaaaaa","seq":4,"digest":"0"}}"#.to_owned(),
         ];
-        let trails = trails(&exported.join("\n")).expect("it is a record");
-        assert_eq!(trails, [(7, Trail { held_back: true, ..Trail::default() })].into());
+        let actions = actions(&exported.join("\n")).expect("it is a record");
+        assert_eq!(
+            actions.into_iter().map(|(n, a)| (n, a.to_string())).collect::<Vec<_>>(),
+            [(7, "act-bbbbbbbbbbbbbbbb".to_owned())]
+        );
+    }
+
+    #[test]
+    fn what_is_shown_of_an_action_is_read() {
+        let shown = r#"{"action":"act-aaaaaaaaaaaaaaaa","held":[{"layer":"disk","level":"hard","by":"tmpfs"}],
+            "decision":{"verdict":"allow"},"inspection":null,"applied":[{"held_back":[{"path":"x"}]}]}"#;
+        let shown: Shown = serde_json::from_str(shown).expect("its shape is known");
+        let recorded = Recorded::from(shown);
+        assert!(recorded.held_back && !recorded.denied);
+        assert_eq!(recorded.held.len(), 1);
     }
 
     #[test]
