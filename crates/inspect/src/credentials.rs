@@ -18,6 +18,7 @@ use model::{Digest, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
 pub use cache::{CacheKey, MemoryCache, ScanCache, Verdict};
+pub use contents::shape_of;
 pub use git_config::{hooks_path, without_credentials};
 pub use scan::{BaseScan, scan, scan_layer};
 

@@ -9,6 +9,7 @@ pub mod credentials;
 mod error;
 pub mod layer;
 mod list;
+mod name;
 pub mod protected;
 pub mod release;
 pub mod tree;

@@ -4,22 +4,15 @@
 //! invisible characters count as what they would become. The list is `data/protected-paths.txt`, with a reason on
 //! each line. Leaves to others: asking the person.
 
-mod fold;
-mod pattern;
-
 use std::fmt;
 use std::sync::LazyLock;
 
 use model::{ChangeKind, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
-use pattern::Pattern;
+use crate::name::{Pattern, Patterns, folded_names};
 
-pub(crate) use fold::folded_names;
-pub(crate) use pattern::matches_folded;
-
-static BUILT_IN: LazyLock<Rules> =
-    LazyLock::new(|| Rules { rules: parse(include_str!("../data/protected-paths.txt")) });
+static BUILT_IN: LazyLock<Rules> = LazyLock::new(|| parse(include_str!("../data/protected-paths.txt")));
 
 /// A kind of protected path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -107,20 +100,13 @@ pub struct Rule {
     pub class: Class,
     /// Why such a path is protected.
     pub reason: String,
-    pattern: Pattern,
-}
-
-impl Rule {
-    /// Returns the pattern as it is written.
-    pub fn pattern(&self) -> &str {
-        self.pattern.as_str()
-    }
 }
 
 /// All lines of the list, and what a workspace adds to them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
+    patterns: Patterns,
 }
 
 impl Rules {
@@ -130,22 +116,31 @@ impl Rules {
     }
 
     /// Adds a directory of this workspace from which git takes its hooks (`core.hooksPath`).
+    #[must_use]
     pub fn with_hooks_in(mut self, directory: &WorkspacePath) -> Self {
-        let pattern = Pattern::of_path(directory);
         let reason = "git takes its hooks from here (core.hooksPath)".to_owned();
-        self.rules.push(Rule { class: Class::Hooks, reason, pattern });
+        self.push(Rule { class: Class::Hooks, reason }, Pattern::of_path(directory));
         self
     }
 
     /// Returns the lines that a path matches, in the order of the list.
     pub fn matching(&self, path: &WorkspacePath) -> Vec<&Rule> {
         let names = folded_names(path.as_bytes());
-        self.rules.iter().filter(|rule| rule.pattern.matches(&names)).collect()
+        let mut found: Vec<usize> =
+            (1..=names.len()).flat_map(|end| self.patterns.matching_end_of(&names[..end])).collect();
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().map(|index| &self.rules[index]).collect()
     }
 
-    /// Returns all lines.
-    pub fn all(&self) -> &[Rule] {
-        &self.rules
+    /// Returns all lines, each with its pattern as it is written.
+    pub fn all(&self) -> impl Iterator<Item = (&str, &Rule)> {
+        self.rules.iter().enumerate().map(|(index, rule)| (self.patterns.get(index).as_str(), rule))
+    }
+
+    fn push(&mut self, rule: Rule, pattern: Pattern) {
+        self.rules.push(rule);
+        self.patterns.push(pattern);
     }
 }
 
@@ -158,14 +153,15 @@ pub fn classify(path: &WorkspacePath) -> Vec<Class> {
 }
 
 /// Reads the list. It is part of the program: a line that cannot be read is a mistake of ours, which a test finds.
-fn parse(text: &str) -> Vec<Rule> {
-    crate::list::lines(text)
-        .filter_map(|line| {
-            let [class, pattern] = line.fields.as_slice() else { return None };
-            let pattern = Pattern::parse(pattern);
-            Some(Rule { class: Class::from_code(class)?, reason: line.reason.to_owned(), pattern })
-        })
-        .collect()
+fn parse(text: &str) -> Rules {
+    let mut rules = Rules::default();
+    for line in crate::list::lines(text) {
+        let [class, pattern] = line.fields.as_slice() else { continue };
+        if let Some(class) = Class::from_code(class) {
+            rules.push(Rule { class, reason: line.reason.to_owned() }, Pattern::parse(pattern));
+        }
+    }
+    rules
 }
 
 #[cfg(test)]
@@ -180,7 +176,7 @@ mod tests {
     fn every_line_of_the_list_is_understood_and_has_a_reason() {
         let text = include_str!("../data/protected-paths.txt");
         let written = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).count();
-        let rules = Rules::built_in().all();
+        let rules: Vec<_> = Rules::built_in().all().map(|(_, rule)| rule).collect();
         assert_eq!(rules.len(), written);
         assert!(rules.iter().all(|rule| !rule.reason.is_empty()));
         for (class, code, _) in CLASSES {

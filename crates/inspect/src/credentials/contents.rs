@@ -22,7 +22,7 @@ struct Shapes {
 }
 
 /// Returns what kind of credential a text shows.
-pub(super) fn shape_of(text: &[u8]) -> Option<&'static str> {
+pub fn shape_of(text: &[u8]) -> Option<&'static str> {
     let shapes = &*SHAPES;
     let mut tried = vec![false; shapes.shapes.len()];
     for keyword in shapes.keywords.find_overlapping_iter(text) {

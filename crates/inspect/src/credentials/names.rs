@@ -2,11 +2,11 @@
 
 use std::sync::LazyLock;
 
-use crate::protected::{folded_names, matches_folded};
+use crate::name::{Pattern, Patterns, folded_names};
 
 pub(super) const LIST: &str = include_str!("../../data/credential-names.txt");
 
-static NAMES: LazyLock<Vec<Name>> = LazyLock::new(|| parse(LIST));
+static NAMES: LazyLock<Names> = LazyLock::new(|| Names::parse(LIST));
 
 /// When a file with such a name is a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,49 +19,73 @@ pub(super) enum When {
     Token,
 }
 
+/// One line of the list.
 #[derive(Debug)]
 pub(super) struct Name {
     pub(super) when: When,
     pub(super) reason: &'static str,
-    parts: Vec<&'static str>,
+    /// Whether it is about a directory and what is in it.
     directory: bool,
 }
 
-/// Returns the first line that a path matches.
-pub(super) fn line_for(path: &[u8]) -> Option<&'static Name> {
-    let names = folded_names(path);
-    NAMES.iter().find(|line| line.matches(&names))
+#[derive(Default)]
+struct Names {
+    lines: Vec<Name>,
+    patterns: Patterns,
 }
 
-impl Name {
-    fn matches(&self, path: &[String]) -> bool {
-        let matches_here = |names: &[String]| {
-            self.parts.iter().zip(names).all(|(pattern, name)| matches_folded(pattern, name))
-        };
-        if self.directory {
-            let around = &path[..path.len().saturating_sub(1)];
-            return around.windows(self.parts.len()).any(matches_here);
-        }
-        path.len().checked_sub(self.parts.len()).is_some_and(|start| matches_here(&path[start..]))
+/// A directory, as far as it decides about the names in it.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    folded: Vec<String>,
+    /// The first line that is about this directory or one above it.
+    line: Option<usize>,
+    /// Whether it is in a `.git`.
+    pub(super) in_git: bool,
+    /// Whether git keeps compressed files in it, in which nothing could be seen.
+    pub(super) in_objects: bool,
+}
+
+impl Around {
+    /// Looks at the path of a directory; empty for the top.
+    pub(super) fn of(directory: &[u8]) -> Self {
+        let folded = folded_names(directory);
+        let lines = (1..=folded.len()).flat_map(|end| NAMES.patterns.matching_end_of(&folded[..end]));
+        let line = lines.filter(|index| NAMES.lines[*index].directory).min();
+        let git = folded.iter().position(|name| name == ".git");
+        let in_objects = git.is_some_and(|git| folded[git..].iter().any(|name| name == "objects"));
+        Self { line, in_git: git.is_some(), in_objects, folded }
+    }
+
+    /// Returns the first line that a file in the directory matches.
+    pub(super) fn line_for(&mut self, name: &[u8]) -> Option<&'static Name> {
+        let depth = self.folded.len();
+        self.folded.extend(folded_names(name));
+        let lines = NAMES.patterns.matching_end_of(&self.folded).into_iter();
+        let line = lines.filter(|index| !NAMES.lines[*index].directory).chain(self.line).min();
+        self.folded.truncate(depth);
+        line.map(|index| &NAMES.lines[index])
     }
 }
 
-fn parse(text: &'static str) -> Vec<Name> {
-    crate::list::lines(text)
-        .filter_map(|line| {
-            let [when, pattern] = line.fields.as_slice() else { return None };
+impl Names {
+    /// Reads the list. It is part of the program: a line that cannot be read is a mistake of ours, which a test finds.
+    fn parse(text: &'static str) -> Self {
+        let mut names = Self::default();
+        for line in crate::list::lines(text) {
+            let [when, pattern] = line.fields.as_slice() else { continue };
             let when = match *when {
                 "never" => When::Never,
                 "always" => When::Always,
                 "values" => When::Values,
                 "token" => When::Token,
-                _ => return None,
+                _ => continue,
             };
-            let directory = pattern.ends_with('/');
-            let parts = pattern.trim_end_matches('/').split('/').collect();
-            Some(Name { when, reason: line.reason, parts, directory })
-        })
-        .collect()
+            names.lines.push(Name { when, reason: line.reason, directory: pattern.ends_with('/') });
+            names.patterns.push(Pattern::parse(pattern));
+        }
+        names
+    }
 }
 
 #[cfg(test)]
@@ -71,13 +95,16 @@ mod tests {
     #[test]
     fn every_line_is_understood_and_has_a_reason() {
         let written = LIST.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).count();
-        assert_eq!(NAMES.len(), written);
-        assert!(NAMES.iter().all(|line| !line.reason.is_empty()));
+        assert_eq!(NAMES.lines.len(), written);
+        assert!(NAMES.lines.iter().all(|line| !line.reason.is_empty()));
     }
 
     #[test]
     fn a_name_is_judged_by_its_end_and_a_directory_by_what_is_in_it() {
-        let when = |path: &str| line_for(path.as_bytes()).map(|line| line.when);
+        let when = |path: &str| {
+            let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+            Around::of(directory.as_bytes()).line_for(name.as_bytes()).map(|line| line.when)
+        };
         assert_eq!(when("deploy/.env"), Some(When::Values));
         assert_eq!(when(".env/lib/python/site.py"), None);
         assert_eq!(when(".env.example"), Some(When::Never));

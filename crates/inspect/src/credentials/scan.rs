@@ -2,14 +2,16 @@
 
 use std::ffi::{CStr, CString};
 use std::io::Read;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use model::{ChangeKind, FileKind, OsText, WorkspacePath};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::cache::{CacheKey, ScanCache, Verdict};
-use super::names::{Name, When, line_for};
+use super::names::{Around, Name, When};
 use super::{Found, FoundKind, contents, git_config, values};
 use crate::error::{InspectError, shown};
 use crate::layer::{Finding, Report, foreign_names};
@@ -86,9 +88,19 @@ pub fn scan_layer(
                 continue;
             }
         };
-        scan.file(&entry.directory, &entry.name, change.path.as_bytes(), &entry.node)?;
+        let parent = change.path.as_path().parent().unwrap_or(Path::new(""));
+        let mut around = Around::of(parent.as_os_str().as_bytes());
+        let file = File { directory: entry.directory.as_fd(), name: &entry.name, node: &entry.node };
+        scan.file(&file, &mut around, &|| change.path.as_bytes().to_vec())?;
     }
     Ok(scan.out.found)
+}
+
+/// One file that is looked at.
+struct File<'a> {
+    directory: BorrowedFd<'a>,
+    name: &'a CStr,
+    node: &'a Node,
 }
 
 struct Scan<'a> {
@@ -111,6 +123,7 @@ impl Scan<'_> {
             }
         };
         self.attributes(directory, c"", cursor.path())?;
+        let mut around = Around::of(cursor.path());
         for entry in entries {
             let entry = entry.map_err(|errno| InspectError::at("list", cursor.path(), errno))?;
             let name = entry.file_name();
@@ -129,89 +142,89 @@ impl Scan<'_> {
                     self.out.mount_points.push(shown(&cursor.path_of(name)))
                 }
                 FileKind::Directory => below.push(name.to_owned()),
-                FileKind::File => self.file(directory, name, &cursor.path_of(name), &node)?,
+                FileKind::File => {
+                    let file = File { directory, name, node: &node };
+                    self.file(&file, &mut around, &|| cursor.path_of(name))?;
+                }
                 _ => {}
             }
         }
         Ok(below)
     }
 
-    fn file<Fd: AsFd>(
+    /// Looks at one file. Its path is written only when something is to be said about it.
+    fn file(
         &mut self,
-        directory: Fd,
-        name: &CStr,
-        path: &[u8],
-        node: &Node,
+        file: &File<'_>,
+        around: &mut Around,
+        path: &dyn Fn() -> Vec<u8>,
     ) -> Result<(), InspectError> {
-        let line = line_for(path);
-        let key = CacheKey::of(node);
+        let line = around.line_for(file.name.to_bytes());
+        let key = CacheKey::of(file.node);
         let known = self.cache.get(&key).filter(|known| answers(known, line));
         let verdict = match known {
             Some(known) => known,
-            None => match self.look(directory, name, path, node, line)? {
+            None => match self.look(file, around, path, line)? {
                 Some(verdict) => verdict,
                 None => return Ok(()),
             },
         };
         for attribute in &verdict.foreign {
-            self.out.foreign.push(Finding::ForeignAttribute { path: shown(path), name: attribute.clone() });
+            self.out
+                .foreign
+                .push(Finding::ForeignAttribute { path: shown(&path()), name: attribute.clone() });
         }
-        if let (Some(why), Ok(path)) = (why(&verdict, line), workspace_path(path)) {
-            self.out.found.push(Found { kind: kind_of(&path), path, why });
+        if let Some(why) = why(&verdict, line) {
+            let kind = kind_of(around, file.name);
+            let path = WorkspacePath::parse(shown(&path()).as_path());
+            self.out.found.extend(path.ok().map(|path| Found { path, kind, why }));
         }
         Ok(())
     }
 
     /// Reads what is not known yet. Nothing comes of a file that is gone or may not be read.
-    fn look<Fd: AsFd>(
+    fn look(
         &mut self,
-        directory: Fd,
-        name: &CStr,
-        path: &[u8],
-        node: &Node,
+        file: &File<'_>,
+        around: &Around,
+        path: &dyn Fn() -> Vec<u8>,
         line: Option<&Name>,
     ) -> Result<Option<Verdict>, InspectError> {
-        let foreign = match foreign_names(&directory, name, node, Attributes::Merged) {
+        let foreign = match foreign_names(file.directory, file.name, file.node, Attributes::Merged) {
             Ok(foreign) => foreign.iter().map(|name| shown(name)).collect(),
             Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(InspectError::at("list the attributes of", path, errno)),
+            Err(errno) => return Err(InspectError::at("list the attributes of", &path(), errno)),
         };
-        let mut verdict = Verdict { foreign, ..Verdict::default() };
-        if let Some(text) = self.text(directory, name, path, node, line)? {
-            verdict = judge(&text, path, line, verdict);
-        }
-        if self.has_settled(node) {
-            self.cache.put(CacheKey::of(node), verdict.clone());
+        let Some(text) = self.text(file, around, path, line)? else { return Ok(None) };
+        let verdict =
+            judge(&text, is_git_config(around, file.name), line, Verdict { foreign, ..Verdict::default() });
+        if self.has_settled(file.node) {
+            self.cache.put(CacheKey::of(file.node), verdict.clone());
         }
         Ok(Some(verdict))
     }
 
     /// Reads a file when its content could tell something.
-    fn text<Fd: AsFd>(
+    fn text(
         &mut self,
-        directory: Fd,
-        name: &CStr,
-        path: &[u8],
-        node: &Node,
+        file: &File<'_>,
+        around: &Around,
+        path: &dyn Fn() -> Vec<u8>,
         line: Option<&Name>,
     ) -> Result<Option<Vec<u8>>, InspectError> {
         let named = line.is_some_and(|line| matches!(line.when, When::Values | When::Token));
         let limit = if named { NAMED_MAX } else { CONTENT_MAX };
-        if node.size == 0 || node.size > limit || is_object_of_git(path) {
+        if file.node.size == 0 || file.node.size > limit || around.in_objects {
             return Ok(Some(Vec::new()));
         }
-        let mut text = Vec::with_capacity(usize::try_from(node.size).unwrap_or_default());
-        let read = open_file(directory, name)
+        let mut text = Vec::with_capacity(usize::try_from(file.node.size).unwrap_or_default());
+        let read = open_file(file.directory, file.name)
             .map_err(std::io::Error::from)
             .and_then(|file| file.take(limit).read_to_end(&mut text));
         self.out.files_read += 1;
         match read {
             Ok(_) => Ok(Some(text)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => {
-                self.refused(InspectError::at("read", path, error), path)?;
-                Ok(None)
-            }
+            Err(error) => self.refused(InspectError::at("read", &path(), error), &path()).map(|()| None),
         }
     }
 
@@ -245,10 +258,6 @@ fn now() -> Time {
     Time { seconds: now.tv_sec, nanos: u32::try_from(now.tv_nsec).unwrap_or_default() }
 }
 
-fn workspace_path(path: &[u8]) -> Result<WorkspacePath, model::path::PathError> {
-    WorkspacePath::parse(shown(path).as_path())
-}
-
 /// Tells whether what is known answers what the name asks.
 fn answers(known: &Verdict, line: Option<&Name>) -> bool {
     match line.map(|line| line.when) {
@@ -259,11 +268,11 @@ fn answers(known: &Verdict, line: Option<&Name>) -> bool {
 }
 
 /// Finds out what a text shows.
-fn judge(text: &[u8], path: &[u8], line: Option<&Name>, mut verdict: Verdict) -> Verdict {
+fn judge(text: &[u8], is_git_config: bool, line: Option<&Name>, mut verdict: Verdict) -> Verdict {
     // Programs and pictures hold bytes that look like anything.
     let is_text = !text.iter().take(8000).any(|byte| *byte == 0);
     verdict.shape = contents::shape_of(text).filter(|_| is_text).map(str::to_owned);
-    if is_git_config(path) && git_config::has_credentials(text) {
+    if is_git_config && git_config::has_credentials(text) {
         verdict.shape = Some("a password or token in an address or header".to_owned());
     }
     match line.map(|line| line.when) {
@@ -290,24 +299,15 @@ fn why(verdict: &Verdict, line: Option<&Name>) -> Option<String> {
     by_content.or(by_name)
 }
 
-fn kind_of(path: &WorkspacePath) -> FoundKind {
-    let bytes = path.as_bytes();
+fn kind_of(around: &Around, name: &CStr) -> FoundKind {
     match () {
-        () if is_git_config(bytes) => FoundKind::InGitConfig,
-        () if bytes.split(|byte| *byte == b'/').any(|name| name == b".git") => FoundKind::InGit,
+        () if is_git_config(around, name) => FoundKind::InGitConfig,
+        () if around.in_git => FoundKind::InGit,
         () => FoundKind::File,
     }
 }
 
-/// Tells whether a path is a configuration of git: `config` or `config.worktree` somewhere in a `.git`.
-fn is_git_config(path: &[u8]) -> bool {
-    let mut names = path.split(|byte| *byte == b'/');
-    let last = names.next_back();
-    matches!(last, Some(b"config" | b"config.worktree")) && names.any(|name| name == b".git")
-}
-
-/// Tells whether git keeps a file compressed, so that nothing could be seen in it.
-fn is_object_of_git(path: &[u8]) -> bool {
-    let mut names = path.split(|byte| *byte == b'/');
-    names.any(|name| name == b".git") && names.any(|name| name == b"objects")
+/// Tells whether a file is a configuration of git: `config` or `config.worktree` somewhere in a `.git`.
+fn is_git_config(around: &Around, name: &CStr) -> bool {
+    around.in_git && matches!(name.to_bytes(), b"config" | b"config.worktree")
 }

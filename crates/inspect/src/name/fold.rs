@@ -11,10 +11,16 @@ fn folded(name: &[u8]) -> String {
     let name = String::from_utf8_lossy(name);
     // What follows a colon names a stream of the same file on NTFS.
     let name = name.split(':').next().unwrap_or_default();
+    let is_plain = name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    let mut lower = if is_plain { name.to_ascii_lowercase() } else { folded_slowly(name) };
+    // Windows drops dots and spaces at the end.
+    lower.truncate(lower.trim_end_matches(['.', ' ']).len());
+    lower
+}
+
+fn folded_slowly(name: &str) -> String {
     // HFS+ and ext4 drop characters that cannot be seen.
     let seen = name.chars().filter(|c| !model::text::is_hidden(*c));
     // By way of capital letters, because `ſ` and `K` fold to `s` and `k` only so.
-    let lower: String = seen.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect();
-    // Windows drops dots and spaces at the end.
-    lower.trim_end_matches(['.', ' ']).to_owned()
+    seen.flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }

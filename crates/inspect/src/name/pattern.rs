@@ -1,4 +1,6 @@
-//! Patterns of the list.
+//! Patterns of our lists.
+
+use std::collections::HashMap;
 
 use model::WorkspacePath;
 
@@ -6,39 +8,76 @@ use super::fold::folded_names;
 
 /// One or more names, each with `*` for any characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     written: String,
     names: Vec<String>,
     at_top: bool,
 }
 
 impl Pattern {
-    pub(super) fn parse(written: &str) -> Self {
-        let names = written.trim_start_matches('/').split('/').map(str::to_owned).collect();
+    /// Reads a pattern; `/` in front ties it to the top.
+    pub(crate) fn parse(written: &str) -> Self {
+        let names = written.trim_matches('/').split('/').map(str::to_owned).collect();
         Self { written: written.to_owned(), names, at_top: written.starts_with('/') }
     }
 
     /// Makes a pattern for one directory, whatever characters are in its name.
-    pub(super) fn of_path(path: &WorkspacePath) -> Self {
+    pub(crate) fn of_path(path: &WorkspacePath) -> Self {
         Self { written: path.to_string(), names: folded_names(path.as_bytes()), at_top: true }
     }
 
-    pub(super) fn as_str(&self) -> &str {
+    /// Returns the pattern as it is written.
+    pub(crate) fn as_str(&self) -> &str {
         &self.written
     }
 
-    /// Tells whether the pattern matches folded names of a path, or some of the directories on the way.
-    pub(super) fn matches(&self, path: &[String]) -> bool {
-        let matches_here = |names: &[String]| {
-            self.names.iter().zip(names).all(|(pattern, name)| matches_folded(pattern, name))
-        };
-        let mut places = path.windows(self.names.len());
-        if self.at_top { places.next().is_some_and(matches_here) } else { places.any(matches_here) }
+    /// Tells whether the pattern matches folded names of a path where they end.
+    fn matches_end_of(&self, path: &[String]) -> bool {
+        let Some(start) = path.len().checked_sub(self.names.len()) else { return false };
+        let matches = |(pattern, name): (&String, &String)| matches_folded(pattern, name);
+        (start == 0 || !self.at_top) && self.names.iter().zip(&path[start..]).all(matches)
+    }
+}
+
+/// Many patterns, arranged so that a name is compared with few of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Patterns {
+    all: Vec<Pattern>,
+    by_last_name: HashMap<String, Vec<usize>>,
+    with_star: Vec<usize>,
+}
+
+impl Patterns {
+    /// Adds one; patterns are known by their place in the order in which they were added.
+    pub(crate) fn push(&mut self, pattern: Pattern) {
+        let index = self.all.len();
+        match pattern.names.last().filter(|name| !name.contains('*')) {
+            Some(name) => self.by_last_name.entry(name.clone()).or_default().push(index),
+            None => self.with_star.push(index),
+        }
+        self.all.push(pattern);
+    }
+
+    /// Returns a pattern by its place.
+    pub(crate) fn get(&self, index: usize) -> &Pattern {
+        &self.all[index]
+    }
+
+    /// Returns the places of the patterns that match folded names of a path where they end, in no order.
+    pub(crate) fn matching_end_of(&self, path: &[String]) -> Vec<usize> {
+        let Some(name) = path.last() else { return Vec::new() };
+        let matches = |index: &usize| self.all[*index].matches_end_of(path);
+        // A short name may stand for any long one.
+        if name.contains('~') {
+            return (0..self.all.len()).filter(matches).collect();
+        }
+        let literal = self.by_last_name.get(name).into_iter().flatten();
+        literal.chain(&self.with_star).copied().filter(matches).collect()
     }
 }
 
 /// Tells whether a folded name matches a pattern of one name.
-pub(crate) fn matches_folded(pattern: &str, name: &str) -> bool {
+fn matches_folded(pattern: &str, name: &str) -> bool {
     wildcard(pattern.as_bytes(), name.as_bytes()) || is_short_name_of(pattern, name)
 }
 
