@@ -2,7 +2,7 @@
 //!
 //! Guarantees: a test counts only if it is green as long as nothing is taken away.
 //! Leaves to others: the mutants. They are compiled in by the feature `mutants` of the crates that have one, and
-//! chosen by the variable `FUMEHOOD_MUTANT`; a build without the feature has none of them.
+//! chosen by the variable `FUMEHOOD_TEST_MUTANT`; a build without the feature has none of them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::tally::Tally;
 use crate::{run, say, setup};
 
 /// Chooses the mutant.
-const SELECTOR: &str = "FUMEHOOD_MUTANT";
+const SELECTOR: &str = "FUMEHOOD_TEST_MUTANT";
 
 /// How much to take away.
 #[derive(Debug, Args)]
