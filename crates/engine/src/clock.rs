@@ -18,7 +18,9 @@ pub(crate) fn random() -> Result<[u8; 10], EngineError> {
     let mut bytes = [0; 10];
     match getrandom(&mut bytes, GetRandomFlags::empty()) {
         Ok(10) => Ok(bytes),
-        Ok(_) => Err(EngineError::file("get random bytes", "the kernel")(std::io::ErrorKind::UnexpectedEof.into())),
+        Ok(_) => {
+            Err(EngineError::file("get random bytes", "the kernel")(std::io::ErrorKind::UnexpectedEof.into()))
+        }
         Err(error) => Err(EngineError::file("get random bytes", "the kernel")(error.into())),
     }
 }

@@ -47,7 +47,9 @@ pub enum EngineError {
     #[error("cannot {doing} {}", escape(about))]
     File { doing: &'static str, about: String, source: io::Error },
     /// A task that is not open.
-    #[error("task {task} is {state}: start another one with `--new-task`, or `fumehood task resume` it when it is stopped")]
+    #[error(
+        "task {task} is {state}: start another one with `--new-task`, or `fumehood task resume` it when it is stopped"
+    )]
     TaskState { task: String, state: String },
     /// Nothing to do something with.
     #[error("{0}")]

@@ -22,7 +22,6 @@ use crate::handle::{Order, new_action_id};
 use crate::ignore_rules;
 use crate::lock::Lock;
 use crate::outcome::{Finished, Outcome};
-use crate::outputs;
 use crate::recover::RUN_LOCK;
 use crate::store::{Evidence, StoredLayer};
 use crate::workspace::Workspace;
@@ -140,13 +139,19 @@ impl Engine {
             probes: report.probes.clone(),
             masked: masked.clone(),
         };
-        let time = now();
-        self.log.append_with(about, &started, time, |writer| writer.set_started(&run.action, time))?;
-        let decision = self.store().read(|reader| reader.action(&run.action))?.and_then(|action| action.decision);
+        self.record(about, &started, |writer, time| writer.set_started(&run.action, time))?;
+        let decision =
+            self.store().read(|reader| reader.action(&run.action))?.and_then(|action| action.decision);
         let execution = prepared.run(permit, io).map_err(EngineError::Sandbox)?;
         let (changes, inspection) = self.look_at_layer(&run)?;
-        let evidence = Evidence { held: Some(report.held), probes: Some(report.probes), masked: Some(masked), ..Evidence::default() };
-        let decision = decision.ok_or_else(|| EngineError::Nothing("the decision is not in the store".into()))?;
+        let evidence = Evidence {
+            held: Some(report.held),
+            probes: Some(report.probes),
+            masked: Some(masked),
+            ..Evidence::default()
+        };
+        let decision =
+            decision.ok_or_else(|| EngineError::Nothing("the decision is not in the store".into()))?;
         let held_back: Vec<HeldBack> = inspection.iter().map(inspect::Held::record).collect();
         let receipt = self.record_end(about, &run, &execution, &changes, &held_back, evidence.clone())?;
         Ok(Outcome::Finished(Box::new(Finished {
@@ -222,9 +227,16 @@ impl Engine {
         let receipts = self.log.append_all(&entries, |writer| {
             writer.set_ended(&run.action, &execution.ending, &execution.usage, time)?;
             writer.keep_evidence(&run.action, &evidence)?;
-            if keeps_layer(&execution.ending, report) { writer.add_layer(&run.task, &run.action) } else { Ok(()) }
+            if keeps_layer(&execution.ending, report) {
+                writer.add_layer(&run.task, &run.action)
+            } else {
+                Ok(())
+            }
         })?;
-        receipts.into_iter().next_back().ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
+        receipts
+            .into_iter()
+            .next_back()
+            .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
     }
 }
 

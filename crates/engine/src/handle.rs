@@ -1,10 +1,9 @@
 //! The straight path: one action from its request to its outcome.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use audit::Entry;
-use gate::{Authorization, Decision, Facts};
+use gate::{Decision, Facts};
 use inspect::protected::classify;
 use model::action::{Principal, StartingPoint};
 use model::event::Event;
@@ -65,7 +64,8 @@ impl Engine {
             Decision::Deny(denial) => Ok(Outcome::Denied { action: id, denial }),
             Decision::RequireApproval(request) => Ok(Outcome::NeedsApproval { action: id, request }),
             Decision::Allow(yes) | Decision::Narrow(yes) => {
-                let permit = yes.recorded(&receipt).map_err(|mismatch| EngineError::Nothing(mismatch.to_string()))?;
+                let permit =
+                    yes.recorded(&receipt).map_err(|mismatch| EngineError::Nothing(mismatch.to_string()))?;
                 match prepared.unwrap_or(Err(SandboxError::OtherGrant)) {
                     Err(error) => self.not_started(&about, id, &error).map(Outcome::NotStarted),
                     Ok((run, prepared)) => self.run(&about, run, prepared, permit, io),
@@ -86,7 +86,10 @@ impl Engine {
 
     /// Records the request and the decision in one durable step. What is allowed is built meanwhile: building is not
     /// running, and the sandbox starts nothing without the permit that only the receipt makes.
-    #[allow(clippy::type_complexity, reason = "the receipt, and the sandbox with what its run needs, when one was built")]
+    #[allow(
+        clippy::type_complexity,
+        reason = "the receipt, and the sandbox with what its run needs, when one was built"
+    )]
     fn record_and_prepare(
         &self,
         about: &Subject,
@@ -99,13 +102,18 @@ impl Engine {
         let record = decision.record().clone();
         let write = || {
             let time = now();
-            let entries =
-                [Entry { subject: about, event: requested, time }, Entry { subject: about, event: &decided, time }];
+            let entries = [
+                Entry { subject: about, event: requested, time },
+                Entry { subject: about, event: &decided, time },
+            ];
             let receipts = self.log.append_all(&entries, |writer| {
                 writer.insert_action(action, class_of(action), time)?;
                 writer.set_decision(action.id(), &record, time)
             })?;
-            receipts.into_iter().next_back().ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
+            receipts
+                .into_iter()
+                .next_back()
+                .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
         };
         match decision {
             Decision::Deny(_) | Decision::RequireApproval(_) => Ok((write()?, None)),
@@ -131,7 +139,11 @@ impl Engine {
             class: class_of(action).to_owned(),
             tool: request.tool.name().to_owned(),
             argv: sandbox::Program::of(&request.tool).argv,
-            environment: request.environment.iter().map(|(name, value)| (name.clone(), digest_of(value))).collect(),
+            environment: request
+                .environment
+                .iter()
+                .map(|(name, value)| (name.clone(), digest_of(value)))
+                .collect(),
             claimed_purpose: request.purpose.clone(),
             grant: Box::new(action.grant().clone()),
             start: action.start().clone(),
@@ -139,7 +151,12 @@ impl Engine {
     }
 
     /// Records that an allowed action did not start, and why.
-    fn not_started(&self, about: &Subject, action: ActionId, error: &SandboxError) -> Result<NotStarted, EngineError> {
+    fn not_started(
+        &self,
+        about: &Subject,
+        action: ActionId,
+        error: &SandboxError,
+    ) -> Result<NotStarted, EngineError> {
         let not_started = NotStarted {
             action: action.clone(),
             reason: error.to_string(),
@@ -158,8 +175,7 @@ impl Engine {
             shortfalls: not_started.shortfalls.clone(),
             failed_probes: not_started.failed_probes.clone(),
         };
-        let time = now();
-        self.log.append_with(about, &event, time, |writer| writer.set_not_started(&action, time))?;
+        self.record(about, &event, |writer, time| writer.set_not_started(&action, time))?;
         Ok(not_started)
     }
 
@@ -204,14 +220,4 @@ fn facts(order: &Order, action: &Action) -> Facts {
         .map(|path| (path.clone(), classify(path).into_iter().map(|class| class.code().to_owned()).collect()))
         .collect();
     Facts { classes, inputs: order.grant.inputs.clone(), ..Facts::new(order.profile.clone(), now()) }
-}
-
-/// What the sandbox is built from needs only the yes, not the permit.
-pub(crate) fn grant_of(yes: &Authorization) -> &Grant {
-    yes.grant()
-}
-
-/// Returns the base directory of a task on the host.
-pub(crate) fn base_path<'a>(workspace: &'a Workspace, checked_out: Option<&'a Path>) -> &'a Path {
-    checked_out.unwrap_or(&workspace.path)
 }

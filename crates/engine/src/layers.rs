@@ -58,8 +58,14 @@ impl Places {
     }
 
     /// Opens layers over others and a base, all newest first.
-    pub(crate) fn stack(&self, uppers: &[PathBuf], lowers: &[PathBuf], base: &Path) -> Result<Stack, EngineError> {
-        let open = |paths: &[PathBuf]| paths.iter().map(|path| Tree::open(path)).collect::<Result<Vec<_>, _>>();
+    pub(crate) fn stack(
+        &self,
+        uppers: &[PathBuf],
+        lowers: &[PathBuf],
+        base: &Path,
+    ) -> Result<Stack, EngineError> {
+        let open =
+            |paths: &[PathBuf]| paths.iter().map(|path| Tree::open(path)).collect::<Result<Vec<_>, _>>();
         let mut below = open(lowers)?;
         below.push(Tree::open(base)?);
         Ok(Stack::new(open(uppers)?, below))

@@ -25,6 +25,7 @@ mod workspace;
 
 use audit::Log;
 use gate::{Gate, Policy};
+use model::{Event, Subject, Timestamp};
 
 pub use config::Config;
 pub use error::EngineError;
@@ -74,5 +75,17 @@ impl Engine {
     /// Returns how the engine was configured.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// Appends an event that nobody acts on by its receipt, together with the rows that go with it.
+    pub(crate) fn record(
+        &self,
+        about: &Subject,
+        event: &Event,
+        also: impl FnOnce(&store::Writer<'_>, Timestamp) -> Result<(), store::StoreError>,
+    ) -> Result<(), EngineError> {
+        let time = clock::now();
+        let _noted = self.log.append_with(about, event, time, |writer| also(writer, time))?;
+        Ok(())
     }
 }

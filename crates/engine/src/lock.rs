@@ -21,7 +21,8 @@ impl Lock {
         }
         waiting();
         let file = open(path)?;
-        flock(&file, FlockOperation::LockExclusive).map_err(|error| EngineError::file("lock", path)(error.into()))?;
+        flock(&file, FlockOperation::LockExclusive)
+            .map_err(|error| EngineError::file("lock", path)(error.into()))?;
         Ok(Self(file))
     }
 

@@ -5,8 +5,8 @@ use gate::{ApprovalRequest, Denial};
 use inspect::Held as HeldChange;
 use inspect::Report;
 use model::enforcement::{Held, Shortfall};
-use model::evidence::{Observed, Probe, StepTime, Teardown};
 use model::event::DecisionRecord;
+use model::evidence::{Observed, Probe, StepTime, Teardown};
 use model::{ActionId, Ending, OsText, TaskId, Usage};
 use sandbox::{Printed, Stream};
 

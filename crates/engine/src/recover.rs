@@ -7,7 +7,6 @@ use model::event::Event;
 use model::{ActionId, Subject};
 
 use crate::Engine;
-use crate::clock::now;
 use crate::error::EngineError;
 use crate::lock::Lock;
 
@@ -22,18 +21,17 @@ impl Engine {
             // A run makes its lock before anything else; a directory without one is older than its owner's crash.
             let Some(_lock) = Lock::try_take(&directory.join(RUN_LOCK))? else { continue };
             sandbox::remove_tree(&directory).map_err(EngineError::file("remove", &directory))?;
-            removed.push(format!("directory {}", directory.file_name().unwrap_or_default().to_string_lossy()));
+            removed
+                .push(format!("directory {}", directory.file_name().unwrap_or_default().to_string_lossy()));
         }
         let unknown = self.unfinished()?;
         if removed.is_empty() && unknown.is_empty() {
             return Ok(());
         }
-        let time = now();
         let event = Event::Recovered { removed, unknown: unknown.clone() };
-        self.log.append_with(&Subject::default(), &event, time, |writer| {
+        self.record(&Subject::default(), &event, |writer, time| {
             unknown.iter().try_for_each(|action| writer.set_unknown(action, time))
-        })?;
-        Ok(())
+        })
     }
 
     /// Returns the actions that did not come to an end and whose run is not going on.

@@ -75,7 +75,7 @@ impl Engine {
             owner: owner.clone(),
             title: task.title.clone(),
         };
-        self.log.append_with(&about(&task.id), &event, task.opened, |writer| writer.insert_task(&task))?;
+        self.record(&about(&task.id), &event, |writer, _| writer.insert_task(&task))?;
         let directory = self.places().task(&task.id);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
         made.map_err(EngineError::file("make", &directory))?;
@@ -87,10 +87,8 @@ impl Engine {
     /// # Errors
     /// When it is not there or the state cannot be written.
     pub fn set_task_state(&self, task: &TaskId, state: TaskState) -> Result<(), EngineError> {
-        let time = now();
         let event = Event::TaskState { state };
-        self.log.append_with(&about(task), &event, time, |writer| writer.set_task_state(task, state, time))?;
-        Ok(())
+        self.record(&about(task), &event, |writer, time| writer.set_task_state(task, state, time))
     }
 
     pub(crate) fn places(&self) -> Places {

@@ -25,8 +25,8 @@ pub struct Workspace {
 
 /// Directories of the system that hold more than one person's work.
 const NOT_WORKSPACES: [&str; 16] = [
-    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run", "/sbin", "/sys",
-    "/usr", "/var",
+    "/", "/bin", "/boot", "/dev", "/etc", "/home", "/lib", "/lib64", "/opt", "/proc", "/root", "/run",
+    "/sbin", "/sys", "/usr", "/var",
 ];
 
 impl Workspace {
@@ -37,7 +37,8 @@ impl Workspace {
     pub fn find(named: Option<&Path>, here: &Path, home: &Path, state: &Path) -> Result<Self, EngineError> {
         let asked = named.map_or_else(|| here.to_owned(), |named| here.join(named));
         let resolved = fs::canonicalize(&asked).map_err(|error| refuse(&asked, describe(&error)))?;
-        let path = if named.is_some() { resolved.clone() } else { git_top(&resolved).unwrap_or(resolved.clone()) };
+        let path =
+            if named.is_some() { resolved.clone() } else { git_top(&resolved).unwrap_or(resolved.clone()) };
         let metadata = fs::metadata(&path).map_err(|error| refuse(&path, describe(&error)))?;
         if !metadata.is_dir() {
             return Err(refuse(&path, "it is not a directory; name the directory that it is in"));
@@ -59,7 +60,9 @@ fn below(here: &Path, top: &Path) -> Option<PathBuf> {
 
 /// Returns the directory at or above this one that has a `.git`.
 fn git_top(from: &Path) -> Option<PathBuf> {
-    from.ancestors().find(|directory| fs::symlink_metadata(directory.join(".git")).is_ok()).map(Path::to_owned)
+    from.ancestors()
+        .find(|directory| fs::symlink_metadata(directory.join(".git")).is_ok())
+        .map(Path::to_owned)
 }
 
 fn refuse_shared_places(path: &Path, home: &Path, state: &Path) -> Result<(), EngineError> {
@@ -95,7 +98,9 @@ fn refuse(path: &Path, why: impl Into<String>) -> EngineError {
 
 fn describe(error: &std::io::Error) -> String {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "it does not exist; make it, or name another one with `--workspace`".to_owned(),
+        std::io::ErrorKind::NotFound => {
+            "it does not exist; make it, or name another one with `--workspace`".to_owned()
+        }
         std::io::ErrorKind::PermissionDenied => "you may not enter it".to_owned(),
         std::io::ErrorKind::NotADirectory => "a part of its path is not a directory".to_owned(),
         _ => error.to_string(),
@@ -107,7 +112,12 @@ mod tests {
     use super::*;
 
     fn find(path: &Path) -> Result<Workspace, EngineError> {
-        Workspace::find(Some(path), Path::new("/"), Path::new("/nonexistent/home"), Path::new("/nonexistent/state"))
+        Workspace::find(
+            Some(path),
+            Path::new("/"),
+            Path::new("/nonexistent/home"),
+            Path::new("/nonexistent/state"),
+        )
     }
 
     #[test]
