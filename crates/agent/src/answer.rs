@@ -169,7 +169,12 @@ mod tests {
     }
 
     fn ended(ending: Ending, stdout: &str, stderr: &str) -> ToolResult {
-        ToolResult::Ran { ending, stdout: Stream::whole(stdout), stderr: Stream::whole(stderr), notes: Vec::new() }
+        ToolResult::Ran {
+            ending,
+            stdout: Stream::whole(stdout),
+            stderr: Stream::whole(stderr),
+            notes: Vec::new(),
+        }
     }
 
     #[test]
@@ -185,14 +190,18 @@ mod tests {
     fn a_file_is_told_as_it_is() {
         assert_eq!(ended(Ending::Exited { status: 0 }, "x = 1\n", "").told(&read()), Told::success("x = 1"));
         assert_eq!(ended(Ending::Exited { status: 0 }, "", "").told(&read()), Told::success("it is empty"));
-        let told = ended(Ending::Exited { status: 1 }, "", "cat: a: No such file or directory\n").told(&read());
+        let told =
+            ended(Ending::Exited { status: 1 }, "", "cat: a: No such file or directory\n").told(&read());
         assert!(told.failed && told.text.contains("No such file"), "{}", told.text);
     }
 
     #[test]
     fn a_search_without_a_match_is_no_failure() {
         let search = Tool::Search { pattern: "x".into(), path: None };
-        assert_eq!(ended(Ending::Exited { status: 1 }, "", "").told(&search), Told::success("nothing matches"));
+        assert_eq!(
+            ended(Ending::Exited { status: 1 }, "", "").told(&search),
+            Told::success("nothing matches")
+        );
         assert!(ended(Ending::Exited { status: 2 }, "", "bad pattern").told(&search).failed);
     }
 

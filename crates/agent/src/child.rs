@@ -65,7 +65,11 @@ fn work<R: Read, W: Write>(
     earlier: Vec<Message>,
 ) -> Result<(), AgentError> {
     if !start.workspace.as_path().is_absolute() {
-        return fail(side, FailureKind::Start, format!("the workspace `{}` is not absolute", start.workspace));
+        return fail(
+            side,
+            FailureKind::Start,
+            format!("the workspace `{}` is not absolute", start.workspace),
+        );
     }
     let secrets = match Secrets::new(&start.key, &start.secrets) {
         Ok(secrets) => secrets,

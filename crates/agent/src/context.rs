@@ -108,7 +108,8 @@ impl Cutter {
                 return;
             }
             if let Message::Tool(answer) = &mut part.message {
-                answer.content = cut_middle(&answer.content, keep * 2, "to keep the conversation within its budget");
+                answer.content =
+                    cut_middle(&answer.content, keep * 2, "to keep the conversation within its budget");
                 part.cuts = cuts;
                 let bytes = size(&part.message);
                 self.total = self.total - part.bytes + bytes;
@@ -189,7 +190,8 @@ fn wire(message: &Message) -> Value {
 fn wire_turn(turn: &Turn) -> Value {
     // The server refuses a turn that says nothing at all.
     let silent = turn.content.is_empty() && turn.tool_calls.is_empty();
-    let mut message = json!({ "role": "assistant", "content": if silent { "(no answer)" } else { &turn.content } });
+    let mut message =
+        json!({ "role": "assistant", "content": if silent { "(no answer)" } else { &turn.content } });
     if let Some(reasoning) = &turn.reasoning_content {
         message["reasoning_content"] = json!(reasoning);
     }
@@ -228,7 +230,8 @@ mod tests {
             vec![Message::System { content: "system".into() }, Message::User { content: "task".into() }];
         for (at, answers) in turns.iter().enumerate() {
             let id = |call: usize| format!("call-{at}-{call}");
-            let call = |call: usize| ToolCall { id: id(call), name: "read_file".into(), arguments: "{}".into() };
+            let call =
+                |call: usize| ToolCall { id: id(call), name: "read_file".into(), arguments: "{}".into() };
             messages.push(Message::Assistant(Turn {
                 content: String::new(),
                 reasoning_content: Some(format!("thought {at}")),
@@ -268,7 +271,8 @@ mod tests {
 
     #[test]
     fn what_cannot_fit_is_refused_with_the_figures() {
-        let messages = vec![Message::System { content: String::new() }, Message::User { content: "x".repeat(500) }];
+        let messages =
+            vec![Message::System { content: String::new() }, Message::User { content: "x".repeat(500) }];
         let error = Outgoing::new(&messages, &secrets(), 300).expect_err("does not fit");
         assert!(error.bytes > 500 && error.budget == 300, "{error}");
     }
@@ -276,7 +280,11 @@ mod tests {
     #[test]
     fn secrets_are_taken_out_of_every_kind_of_message() {
         let key = "the-key-of-this-test".to_owned();
-        let call = ToolCall { id: "a".into(), name: "run_command".into(), arguments: format!("{{\"c\":\"{key}\"}}") };
+        let call = ToolCall {
+            id: "a".into(),
+            name: "run_command".into(),
+            arguments: format!("{{\"c\":\"{key}\"}}"),
+        };
         let turn = Turn {
             content: key.clone(),
             reasoning_content: Some(key.clone()),
@@ -290,7 +298,8 @@ mod tests {
             Message::Assistant(turn),
             Message::Tool(answer),
         ];
-        let sent = Value::from(Outgoing::new(&messages, &secrets(), 1 << 20).expect("fits").messages().to_vec());
+        let sent =
+            Value::from(Outgoing::new(&messages, &secrets(), 1 << 20).expect("fits").messages().to_vec());
         assert!(!sent.to_string().contains(&key), "{sent}");
         assert_eq!(sent.to_string().matches("[redacted:api-key]").count(), 6);
     }
@@ -329,6 +338,12 @@ mod tests {
                 }
             }
         }
+
+    }
+
+    proptest! {
+        // Each case walks through a whole conversation.
+        #![proptest_config(ProptestConfig::with_cases(8))]
 
         #[test]
         fn what_was_cut_stays_cut_in_the_same_way(

@@ -149,7 +149,9 @@ pub fn check(messages: &[Message]) -> Result<(), ConversationError> {
         match message {
             Message::System { .. } if place != 0 => return Err(ConversationError::Start(at)),
             Message::User { .. } if place == 0 => return Err(ConversationError::Start(at)),
-            Message::Assistant(_) | Message::Tool(_) if place < 2 => return Err(ConversationError::Start(at)),
+            Message::Assistant(_) | Message::Tool(_) if place < 2 => {
+                return Err(ConversationError::Start(at));
+            }
             Message::Tool(answer) if waiting.front() != Some(&answer.tool_call_id.as_str()) => {
                 return Err(ConversationError::Stray { at, id: answer.tool_call_id.clone() });
             }
@@ -210,6 +212,9 @@ mod tests {
         assert_eq!(check(&[Message::User { content: "t".into() }]), Err(ConversationError::Start(1)));
         let two = [Message::System { content: "s".into() }, Message::Assistant(Turn::default())];
         assert_eq!(check(&two), Err(ConversationError::Start(2)));
-        assert_eq!(check(&begun(vec![Message::System { content: "x".into() }])), Err(ConversationError::Start(3)));
+        assert_eq!(
+            check(&begun(vec![Message::System { content: "x".into() }])),
+            Err(ConversationError::Start(3))
+        );
     }
 }

@@ -110,7 +110,13 @@ pub struct AgentLimits {
 impl Default for AgentLimits {
     /// Room for a long task with a model that reads a million tokens: 2 MiB of text are about half of that.
     fn default() -> Self {
-        Self { turns: 200, tokens: 20_000_000, context_bytes: 2 << 20, answer_bytes: 64 << 10, turn_tokens: None }
+        Self {
+            turns: 200,
+            tokens: 20_000_000,
+            context_bytes: 2 << 20,
+            answer_bytes: 64 << 10,
+            turn_tokens: None,
+        }
     }
 }
 
@@ -289,7 +295,9 @@ pub enum ProtocolError {
         due: &'static str,
     },
     /// The other end speaks another version.
-    #[error("the other end speaks version {0} of the protocol and this one {VERSION}: install one version of both")]
+    #[error(
+        "the other end speaks version {0} of the protocol and this one {VERSION}: install one version of both"
+    )]
     Version(u32),
     /// An answer is for another call.
     #[error("the answer is for call {got}, but call {due} is waiting")]

@@ -18,7 +18,10 @@ use crate::secret::Secret;
 /// taken out. Shapes are as their makers document them.
 const SHAPES: &[(&str, &str)] = &[
     // A private key in PEM; the line breaks may be written as `\n` inside JSON. It may be cut at its end.
-    ("private-key", r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,-]|\\+[nrt])*"),
+    (
+        "private-key",
+        r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:[A-Za-z0-9+/=\s:,-]|\\+[nrt])*",
+    ),
     ("age-key", r"\bAGE-SECRET-KEY-1[0-9A-Z]{50,}"),
     ("model-key", r"\bsk-[A-Za-z0-9_-]{20,}"),
     ("aws-key", r"\b(?:AKIA|ASIA)[A-Z0-9]{16}\b"),
@@ -211,7 +214,10 @@ mod tests {
         let cases = [
             (format!("sk-{long}"), "[redacted:model-key]".to_owned()),
             (format!("ghp_{long}"), "[redacted:github-token]".to_owned()),
-            (format!("Authorization: Bearer {long}"), "Authorization: Bearer [redacted:bearer-token]".to_owned()),
+            (
+                format!("Authorization: Bearer {long}"),
+                "Authorization: Bearer [redacted:bearer-token]".to_owned(),
+            ),
             ("AKIAABCDEFGHIJKLMNOP".to_owned(), "[redacted:aws-key]".to_owned()),
             ("pg://ada:hunter2@db/x".to_owned(), "pg://ada:[redacted:url-password]@db/x".to_owned()),
         ];
@@ -223,7 +229,8 @@ mod tests {
     #[test]
     fn a_private_key_goes_as_a_whole_in_a_file_and_inside_json() {
         let secrets = secrets("", &[]);
-        let pem = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\naC1rZXk=\n-----END OPENSSH PRIVATE KEY-----";
+        let pem =
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNz\naC1rZXk=\n-----END OPENSSH PRIVATE KEY-----";
         assert_eq!(secrets.redact(&format!("a\n{pem}")), "a\n[redacted:private-key]");
         let json = serde_json::json!({ "key": format!("{pem}\n"), "next": 1 }).to_string();
         let redacted = secrets.redact(&json);
@@ -235,7 +242,9 @@ mod tests {
     #[test]
     fn ordinary_text_stays() {
         let secrets = secrets("short", &["tiny"]);
-        for text in ["sk-learn", "a short tiny word", "https://example.org:443/a@b", "eyJhbGciOi", "git@host:a/b"] {
+        for text in
+            ["sk-learn", "a short tiny word", "https://example.org:443/a@b", "eyJhbGciOi", "git@host:a/b"]
+        {
             assert_eq!(secrets.redact(text), text);
         }
     }

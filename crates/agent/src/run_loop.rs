@@ -11,7 +11,9 @@ use crate::answer::Told;
 use crate::context::{Outgoing, cut_middle};
 use crate::conversation::{Answered, Message, Turn};
 use crate::deepseek::ClientError;
-use crate::protocol::{AgentSide, Failure, FailureKind, FromAgent, Progress, ProtocolError, Start, TurnRecord};
+use crate::protocol::{
+    AgentSide, Failure, FailureKind, FromAgent, Progress, ProtocolError, Start, TurnRecord,
+};
 use crate::redact::Secrets;
 use crate::steps::{Step, next};
 
@@ -97,7 +99,9 @@ impl<R: Read, W: Write> Task<'_, R, W> {
     fn fit_to_store(&self, message: Message) -> Message {
         let most = usize::try_from(self.start.limits.answer_bytes).unwrap_or(usize::MAX);
         match message {
-            Message::User { content } => Message::User { content: self.secrets.redact(&content).into_owned() },
+            Message::User { content } => {
+                Message::User { content: self.secrets.redact(&content).into_owned() }
+            }
             Message::Tool(mut answer) => {
                 let clean = self.secrets.redact(&answer.content);
                 answer.content = cut_middle(&clean, most, "because the answer was long");

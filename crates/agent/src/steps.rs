@@ -39,7 +39,8 @@ not yours to do.
 
 const NUDGE: &str = "You ended your turn without a call. If the task is done, or cannot be done, call `finish` with a \
                      summary. Otherwise go on.";
-const NUDGE_CUT: &str = "Your turn was cut because it reached the limit of its length. Go on in smaller steps.";
+const NUDGE_CUT: &str =
+    "Your turn was cut because it reached the limit of its length. Go on in smaller steps.";
 
 /// How often the same call may fail, one after the other, before it is not made any more.
 const SAME_CALLS: usize = 3;
@@ -90,7 +91,8 @@ fn last_turn(messages: &[Message]) -> Option<(&Turn, &[Message])> {
 fn ask(start: &Start, turns: u32, tokens_used: u64) -> Step {
     let limits = start.limits;
     if turns >= limits.turns {
-        let message = format!("the task used its {} turns: raise the limit and resume it, or split it", limits.turns);
+        let message =
+            format!("the task used its {} turns: raise the limit and resume it, or split it", limits.turns);
         return fail(FailureKind::Turns, message);
     }
     if tokens_used >= limits.tokens {
@@ -108,7 +110,8 @@ fn go_on(start: &Start, messages: &[Message], turns: u32, tokens_used: u64) -> S
     let calls = answered_calls(messages);
     let stuck = calls.last().is_some_and(|last| equal_failures(&calls, last.0) >= STUCK);
     if stuck {
-        let message = format!("the model made the same failing call {STUCK} times in a row: look at its conversation");
+        let message =
+            format!("the model made the same failing call {STUCK} times in a row: look at its conversation");
         return fail(FailureKind::Stuck, message);
     }
     ask(start, turns, tokens_used)
@@ -121,14 +124,19 @@ fn fail(kind: FailureKind, message: impl Into<String>) -> Step {
 /// What follows a turn without a call: one reminder, then the end.
 fn without_call(messages: &[Message], turn: &Turn) -> Step {
     if turn.finish_reason == "content_filter" {
-        return fail(FailureKind::Withheld, "the server withheld the answer because of its content: change the task");
+        return fail(
+            FailureKind::Withheld,
+            "the server withheld the answer because of its content: change the task",
+        );
     }
     let cut = turn.finish_reason == "length";
     let reminded = matches!(messages, [.., Message::User { content }, Message::Assistant(_)]
         if content == NUDGE || content == NUDGE_CUT);
     match (reminded, turn.content.trim()) {
         (false, _) => Step::Say(Message::User { content: if cut { NUDGE_CUT } else { NUDGE }.to_owned() }),
-        (true, "") => fail(FailureKind::Silent, "the model gave an empty answer twice: try again, or another model"),
+        (true, "") => {
+            fail(FailureKind::Silent, "the model gave an empty answer twice: try again, or another model")
+        }
         (true, said) => Step::Finish(said.to_owned()),
     }
 }
@@ -136,8 +144,7 @@ fn without_call(messages: &[Message], turn: &Turn) -> Step {
 /// What follows for a call that waits for its answer.
 fn make(start: &Start, messages: &[Message], turn: &Turn, call: &ToolCall, id: CallId) -> Step {
     let answer = |told: Told| {
-        let answered =
-            Answered { tool_call_id: call.id.clone(), content: told.text, failed: told.failed };
+        let answered = Answered { tool_call_id: call.id.clone(), content: told.text, failed: told.failed };
         Step::Say(Message::Tool(answered))
     };
     if equal_failures(&answered_calls(messages), call) >= SAME_CALLS {

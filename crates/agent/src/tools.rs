@@ -160,7 +160,9 @@ pub fn parse(call: &ToolCall, workspace: &Path) -> Result<Meaning, String> {
         "search" => {
             let Search { pattern, path } = arguments(call)?;
             if pattern.is_empty() || pattern.contains('\0') {
-                return Err("`pattern` must be a regular expression that is not empty and holds no NUL".to_owned());
+                return Err(
+                    "`pattern` must be a regular expression that is not empty and holds no NUL".to_owned()
+                );
             }
             Tool::Search { pattern, path: path.as_deref().map(inside).transpose()?.flatten() }
         }
@@ -197,7 +199,8 @@ fn run_command(arguments: RunCommand, workspace: &Path) -> Result<Meaning, Strin
     }
     let argv = words.iter().map(|word| OsText::try_from(word.as_str()));
     let argv = argv.collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-    let directory = arguments.directory.as_deref().map(|path| path_inside(path, workspace)).transpose()?.flatten();
+    let directory =
+        arguments.directory.as_deref().map(|path| path_inside(path, workspace)).transpose()?.flatten();
     Ok(Meaning::Propose { tool: Tool::Run { argv }, directory })
 }
 
@@ -230,15 +233,17 @@ fn refuse_marks(content: &str) -> Result<(), String> {
 fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, String> {
     // Some models send nothing at all for a call without arguments.
     let text = if call.arguments.trim().is_empty() { "{}" } else { &call.arguments };
-    let value: Value = serde_json::from_str(text)
-        .map_err(|error| format!("the arguments of `{}` are not JSON: {error}. Send one JSON object", call.name))?;
+    let value: Value = serde_json::from_str(text).map_err(|error| {
+        format!("the arguments of `{}` are not JSON: {error}. Send one JSON object", call.name)
+    })?;
     if !value.is_object() {
         return Err(format!("the arguments of `{}` are not a JSON object: send one", call.name));
     }
     // From the text again, not from the value: that way a field that was given twice is noticed.
     serde_json::from_str(text).map_err(|error| {
         let expected = offered().into_iter().map(|tool| tool["function"].clone());
-        let schema = expected.filter(|tool| tool["name"] == call.name.as_str()).map(|tool| tool["parameters"].clone());
+        let schema =
+            expected.filter(|tool| tool["name"] == call.name.as_str()).map(|tool| tool["parameters"].clone());
         let schema = schema.map(|schema| schema.to_string()).collect::<String>();
         format!("the arguments of `{}` are not as agreed: {error}. The schema is {schema}", call.name)
     })
@@ -246,7 +251,8 @@ fn arguments<T: DeserializeOwned>(call: &ToolCall) -> Result<T, String> {
 
 fn unknown(name: &str) -> String {
     let name = model::text::escape(name);
-    let names: Vec<String> = offered().iter().filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned)).collect();
+    let names: Vec<String> =
+        offered().iter().filter_map(|tool| tool["function"]["name"].as_str().map(str::to_owned)).collect();
     format!("there is no tool `{name}`: there are {}", names.join(", "))
 }
 
@@ -293,7 +299,10 @@ mod tests {
         let line = parsed("run_command", r#"{"command":"make test | tail"}"#);
         assert_eq!(line, proposed(argv(&["bash", "-c", "make test | tail"])));
         let list = parsed("run_command", r#"{"command":["ls","-l","a b"],"directory":"/ws/repo/src"}"#);
-        assert_eq!(list, Ok(Meaning::Propose { tool: argv(&["ls", "-l", "a b"]), directory: Some(path("src")) }));
+        assert_eq!(
+            list,
+            Ok(Meaning::Propose { tool: argv(&["ls", "-l", "a b"]), directory: Some(path("src")) })
+        );
     }
 
     #[test]

@@ -247,7 +247,9 @@ mod tests {
     #[test]
     fn calls_get_names_of_their_own() {
         let piece = |index: usize, id: &str| {
-            format!(r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{index},"id":"{id}","function":{{"name":"f"}}}}]}}}}]}}"#)
+            format!(
+                r#"{{"choices":[{{"delta":{{"tool_calls":[{{"index":{index},"id":"{id}","function":{{"name":"f"}}}}]}}}}]}}"#
+            )
         };
         let pieces = [piece(0, ""), piece(1, "call_0"), piece(2, "x"), piece(3, "x")];
         let (turn, ..) = assembled(&pieces.each_ref().map(String::as_str)).into_parts();
@@ -265,7 +267,8 @@ mod tests {
         let far = r#"{"choices":[{"delta":{"tool_calls":[{"index":4000000000}]}}]}"#;
         assert_eq!(add(far), Err(PieceError::TooLarge));
         let mut assembly = Assembly::default();
-        let piece = serde_json::json!({ "choices": [{ "delta": { "content": "x".repeat(1 << 20) } }] }).to_string();
+        let piece =
+            serde_json::json!({ "choices": [{ "delta": { "content": "x".repeat(1 << 20) } }] }).to_string();
         let result = (0..9).try_for_each(|_| assembly.add(&piece));
         assert_eq!(result, Err(PieceError::TooLarge));
     }

@@ -1,6 +1,6 @@
 //! Asks, reads the stream, and tries again.
 
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -139,7 +139,8 @@ impl Client {
     /// Asks once.
     fn attempt(&self, body: &[u8], report: &mut Report<'_>) -> Result<Reply, ClientError> {
         let request = self.agent.post(&self.url).header("authorization", self.authorization.clone());
-        let request = request.header("content-type", "application/json").header("accept", "text/event-stream");
+        let request =
+            request.header("content-type", "application/json").header("accept", "text/event-stream");
         let mut response = request.send(body).map_err(|error| self.not_reached(error))?;
         self.check(&mut response)?;
         let metered = Metered::new(response.body_mut().as_reader(), RESPONSE_MAX);
@@ -149,7 +150,7 @@ impl Client {
     /// Reads a stream to its end.
     fn read(
         &self,
-        metered: Metered<impl std::io::Read>,
+        metered: Metered<impl Read>,
         request: model::Digest,
         report: &mut Report<'_>,
     ) -> Result<Reply, ClientError> {
@@ -206,7 +207,11 @@ impl Client {
         };
         let status = response.status();
         if status.is_redirection() {
-            return Err(ClientError::Redirected { status: status.as_u16(), host, location: header("location") });
+            return Err(ClientError::Redirected {
+                status: status.as_u16(),
+                host,
+                location: header("location"),
+            });
         }
         if !status.is_success() {
             let retry_after = retry::asked_wait(&header("retry-after"));
@@ -264,9 +269,11 @@ impl Model for Client {
 
 /// Returns what an error's body says, cut to what a person reads.
 fn what_it_said(response: &mut Response<Body>) -> String {
-    let text = response.body_mut().with_config().limit(ERROR_MAX).lossy_utf8(true).read_to_string();
-    let text = text.unwrap_or_default();
+    let mut bytes = Vec::new();
+    // What came before a fault is worth showing, and the fault is not: the status says enough.
+    let _ = response.body_mut().as_reader().take(ERROR_MAX).read_to_end(&mut bytes);
+    let text = String::from_utf8_lossy(&bytes);
     let said = serde_json::from_str::<Value>(text.trim()).ok();
     let said = said.and_then(|body| body["error"]["message"].as_str().map(str::to_owned));
-    said.unwrap_or(text).trim().chars().take(500).collect()
+    said.as_deref().unwrap_or(&text).trim().chars().take(500).collect()
 }

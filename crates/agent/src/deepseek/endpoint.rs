@@ -32,9 +32,11 @@ impl Endpoint {
     /// # Errors
     /// When the URL cannot be used, its name is not found, or the certificates are none.
     pub fn resolve(base_url: &str, roots_pem: Option<&str>) -> Result<Self, ClientError> {
-        let refuse = |reason: &str| ClientError::Address { url: without_user(base_url), reason: reason.to_owned() };
+        let refuse =
+            |reason: &str| ClientError::Address { url: without_user(base_url), reason: reason.to_owned() };
         let base = base_url.trim_end_matches('/');
-        let uri: Uri = base.parse().map_err(|_| refuse("it is not a URL: give one like `https://api.deepseek.com`"))?;
+        let uri: Uri =
+            base.parse().map_err(|_| refuse("it is not a URL: give one like `https://api.deepseek.com`"))?;
         let authority = uri.authority().ok_or_else(|| refuse("it names no server"))?;
         if authority.as_str().contains('@') {
             return Err(refuse("it holds a user name: give the key by DEEPSEEK_API_KEY or a key file"));
@@ -94,7 +96,8 @@ fn without_user(url: &str) -> String {
 
 fn look_up(host: &str, port: u16) -> Result<Vec<SocketAddr>, ClientError> {
     let failed = |source| ClientError::Lookup { host: host.to_owned(), source };
-    let addresses: Vec<SocketAddr> = (host, port).to_socket_addrs().map_err(failed)?.take(ADDRESSES).collect();
+    let addresses: Vec<SocketAddr> =
+        (host, port).to_socket_addrs().map_err(failed)?.take(ADDRESSES).collect();
     match addresses.is_empty() {
         true => Err(failed(std::io::ErrorKind::NotFound.into())),
         false => Ok(addresses),
@@ -149,9 +152,13 @@ mod tests {
 
     #[test]
     fn https_and_loopback_are_taken() {
-        for url in ["https://127.0.0.1/v1", "http://127.0.0.1:8080", "http://[::1]:1/", "http://localhost:9"] {
+        for url in ["https://127.0.0.1/v1", "http://127.0.0.1:8080", "http://[::1]:1/", "http://localhost:9"]
+        {
             let endpoint = Endpoint::resolve(url, None).expect(url);
-            assert!(endpoint.url().ends_with("/chat/completions") && !endpoint.url().contains("//chat"), "{url}");
+            assert!(
+                endpoint.url().ends_with("/chat/completions") && !endpoint.url().contains("//chat"),
+                "{url}"
+            );
         }
     }
 

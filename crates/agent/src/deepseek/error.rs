@@ -27,7 +27,9 @@ pub enum ClientError {
         source: std::io::Error,
     },
     /// The certificates to trust cannot be used.
-    #[error("the certificates to trust cannot be used: give a file in PEM form with at least one certificate")]
+    #[error(
+        "the certificates to trust cannot be used: give a file in PEM form with at least one certificate"
+    )]
     Roots,
     /// The key cannot be put into a header.
     #[error("the key is empty or holds characters that no key has: check where it was copied from")]
@@ -47,7 +49,8 @@ pub enum ClientError {
     /// The server sends the request elsewhere.
     #[error(
         "`{}` redirects to `{}` ({status}), where the key is not sent: set the base URL to where the API is",
-        model::text::escape(host), model::text::escape(location)
+        model::text::escape(host),
+        model::text::escape(location)
     )]
     Redirected {
         /// The status.
@@ -60,7 +63,8 @@ pub enum ClientError {
     /// The server's certificate is not trusted, or it does not speak TLS.
     #[error(
         "no trusted connection to `{}`: if it is a gateway with a certificate of its own, name the file with its \
-         roots", model::text::escape(host)
+         roots",
+        model::text::escape(host)
     )]
     Certificate {
         /// The server.
@@ -70,7 +74,10 @@ pub enum ClientError {
         source: Box<ureq::Error>,
     },
     /// The connection failed, or nothing came for too long.
-    #[error("the connection to `{}` failed: check the network, then resume the task", model::text::escape(host))]
+    #[error(
+        "the connection to `{}` failed: check the network, then resume the task",
+        model::text::escape(host)
+    )]
     Connection {
         /// The server.
         host: String,
@@ -156,9 +163,10 @@ impl ClientError {
             StreamError::Io(source) if source.kind() == std::io::ErrorKind::FileTooLarge => {
                 Self::Response { host: host.to_owned(), reason: source.to_string() }
             }
-            StreamError::Io(source) => {
-                Self::Cut { host: host.to_owned(), reason: model::text::escape(&source.to_string()).into_owned() }
-            }
+            StreamError::Io(source) => Self::Cut {
+                host: host.to_owned(),
+                reason: model::text::escape(&source.to_string()).into_owned(),
+            },
             other => Self::Response { host: host.to_owned(), reason: other.to_string() },
         }
     }
@@ -167,7 +175,10 @@ impl ClientError {
         match error {
             // What a server reports in the middle of its answer is its own trouble.
             PieceError::Reported(_) => Self::Cut { host: host.to_owned(), reason: error.to_string() },
-            _ => Self::Response { host: host.to_owned(), reason: model::text::escape(&error.to_string()).into_owned() },
+            _ => Self::Response {
+                host: host.to_owned(),
+                reason: model::text::escape(&error.to_string()).into_owned(),
+            },
         }
     }
 }

@@ -48,7 +48,12 @@ impl<R: BufRead> Events<R> {
             let line = line.as_slice();
             if line.is_empty() {
                 match self.data.take() {
-                    Some(data) => return String::from_utf8(data).map(Event::Data).map(Some).map_err(|_| StreamError::Encoding),
+                    Some(data) => {
+                        return String::from_utf8(data)
+                            .map(Event::Data)
+                            .map(Some)
+                            .map_err(|_| StreamError::Encoding);
+                    }
                     None => continue,
                 }
             }

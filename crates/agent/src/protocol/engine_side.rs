@@ -108,8 +108,12 @@ impl<R: Read, W: Write> Confined<R, W> {
     /// been sent then.
     pub fn start(mut self, start: &Start, earlier: &[Message]) -> Result<Running<R, W>, ProtocolError> {
         match self.probes.iter().find(|probe| !probe.held) {
-            Some(probe) => return Err(ProtocolError::NotConfined(model::text::escape(&probe.name).into_owned())),
-            None if self.probes.is_empty() => return Err(ProtocolError::NotConfined("it tried nothing".into())),
+            Some(probe) => {
+                return Err(ProtocolError::NotConfined(model::text::escape(&probe.name).into_owned()));
+            }
+            None if self.probes.is_empty() => {
+                return Err(ProtocolError::NotConfined("it tried nothing".into()));
+            }
             None => {}
         }
         check(earlier)?;

@@ -22,8 +22,8 @@ impl<R: Read, W: Write> Link<R, W> {
 
     /// Writes one line and flushes it: the other end may wait for nothing else.
     pub(super) fn send(&mut self, message: &impl Serialize) -> Result<(), ProtocolError> {
-        let mut line =
-            serde_json::to_vec(message).map_err(|error| ProtocolError::Syntax { reason: what_failed(&error) })?;
+        let mut line = serde_json::to_vec(message)
+            .map_err(|error| ProtocolError::Syntax { reason: what_failed(&error) })?;
         if line.len() > LINE_MAX {
             return Err(ProtocolError::TooLong);
         }

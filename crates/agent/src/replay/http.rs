@@ -60,11 +60,7 @@ fn head_line(reader: &mut impl BufRead) -> io::Result<Option<String>> {
 }
 
 /// Writes the head of a response.
-pub(super) fn write_head(
-    stream: &mut impl Write,
-    status: u16,
-    headers: &[(&str, &str)],
-) -> io::Result<()> {
+pub(super) fn write_head(stream: &mut impl Write, status: u16, headers: &[(&str, &str)]) -> io::Result<()> {
     let mut head = format!("HTTP/1.1 {status} {}\r\nconnection: close\r\n", reason(status));
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));

@@ -8,8 +8,7 @@ use super::transcript::{Figures, PlayedTurn, Transcript};
 
 /// What the server says when a turn that made calls comes back without its thoughts: word by word what the real
 /// one says.
-const THOUGHTS_MISSING: &str =
-    "The `reasoning_content` in the thinking mode must be passed back to the API.";
+const THOUGHTS_MISSING: &str = "The `reasoning_content` in the thinking mode must be passed back to the API.";
 
 /// Returns the turn that a request asks for.
 ///
@@ -39,7 +38,10 @@ pub(super) fn turn_for<'a>(transcript: &'a Transcript, request: &Value) -> Resul
 /// of answers are told apart by them.
 fn quiet_turns(messages: &[Value]) -> usize {
     let since = messages.iter().rposition(|message| message["role"] == "tool").map_or(0, |at| at + 1);
-    messages[since..].iter().filter(|message| message["role"] == "assistant" && calls(message).is_empty()).count()
+    messages[since..]
+        .iter()
+        .filter(|message| message["role"] == "assistant" && calls(message).is_empty())
+        .count()
 }
 
 fn calls(message: &Value) -> &[Value] {
@@ -63,7 +65,10 @@ fn check_calls(messages: &[Value]) -> Result<(), String> {
         answers.sort_by_key(|id| id.to_string());
         made.sort_by_key(|id| id.to_string());
         if answers != made {
-            return Err(format!("the calls of message {} are not each answered by the messages after it", at + 1));
+            return Err(format!(
+                "the calls of message {} are not each answered by the messages after it",
+                at + 1
+            ));
         }
     }
     Ok(())
@@ -73,7 +78,9 @@ fn check_calls(messages: &[Value]) -> Result<(), String> {
 pub(super) fn events(transcript: &Transcript, turn: &PlayedTurn, request_bytes: usize) -> Vec<String> {
     let split = usize::from(turn.delivery.split);
     let mut deltas = vec![json!({ "role": "assistant", "content": null, "reasoning_content": "" })];
-    deltas.extend(pieces(&turn.reasoning, split).map(|text| json!({ "content": null, "reasoning_content": text })));
+    deltas.extend(
+        pieces(&turn.reasoning, split).map(|text| json!({ "content": null, "reasoning_content": text })),
+    );
     deltas.extend(pieces(&turn.content, split).map(|text| json!({ "content": text })));
     for (index, call) in turn.tool_calls.iter().enumerate() {
         let first = json!({
@@ -82,9 +89,10 @@ pub(super) fn events(transcript: &Transcript, turn: &PlayedTurn, request_bytes: 
         });
         deltas.push(json!({ "tool_calls": [first] }));
         let arguments = call.arguments_text();
-        deltas.extend(pieces(&arguments, split).map(|text| {
-            json!({ "tool_calls": [{ "index": index, "function": { "arguments": text } }] })
-        }));
+        deltas
+            .extend(pieces(&arguments, split).map(
+                |text| json!({ "tool_calls": [{ "index": index, "function": { "arguments": text } }] }),
+            ));
     }
     let id = format!("replay-{}", turn.turn);
     let chunk = |choices: Value, usage: Value| {
@@ -94,11 +102,13 @@ pub(super) fn events(transcript: &Transcript, turn: &PlayedTurn, request_bytes: 
         })
         .to_string()
     };
-    let choice = |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "finish_reason": reason }]);
+    let choice =
+        |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "finish_reason": reason }]);
     let mut events: Vec<String> =
         deltas.into_iter().map(|delta| chunk(choice(delta, Value::Null), Value::Null)).collect();
     let usage = usage(turn, request_bytes);
-    let (with_end, apart) = if turn.delivery.usage_apart { (Value::Null, Some(usage)) } else { (usage, None) };
+    let (with_end, apart) =
+        if turn.delivery.usage_apart { (Value::Null, Some(usage)) } else { (usage, None) };
     events.push(chunk(choice(json!({ "content": "" }), finish_reason(turn).into()), with_end));
     events.extend(apart.map(|usage| chunk(json!([]), usage)));
     events

@@ -39,8 +39,10 @@ impl ReplayServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared::default());
-        let player = Player { tries: vec![0; transcript.turns().len()], transcript, shared: Arc::clone(&shared) };
-        let thread = std::thread::Builder::new().name("replay".into()).spawn(move || player.serve(&listener))?;
+        let player =
+            Player { tries: vec![0; transcript.turns().len()], transcript, shared: Arc::clone(&shared) };
+        let thread =
+            std::thread::Builder::new().name("replay".into()).spawn(move || player.serve(&listener))?;
         Ok(Self { address, shared, thread: Some(thread) })
     }
 
@@ -205,7 +207,8 @@ fn write_body(
 }
 
 fn exhausted() -> String {
-    let choice = json!({ "index": 0, "delta": { "content": "" }, "finish_reason": "insufficient_system_resource" });
+    let choice =
+        json!({ "index": 0, "delta": { "content": "" }, "finish_reason": "insufficient_system_resource" });
     json!({ "choices": [choice] }).to_string()
 }
 
@@ -226,7 +229,8 @@ fn refuse(stream: &mut TcpStream, status: u16, message: &str, headers: &[(&str, 
         400..=499 => "invalid_request_error",
         _ => "server_error",
     };
-    let body = json!({ "error": { "message": message, "type": kind, "param": null, "code": kind } }).to_string();
+    let body =
+        json!({ "error": { "message": message, "type": kind, "param": null, "code": kind } }).to_string();
     let length = body.len().to_string();
     let fixed = [("content-type", "application/json"), ("content-length", length.as_str())];
     write_head(stream, status, &[&fixed, headers].concat())?;

@@ -321,7 +321,8 @@ mod tests {
     use super::*;
 
     const HEAD: &str = r#"{"fumehood_replay":1,"model":"m","task":"t"}"#;
-    const CALL: &str = r#"{"turn":1,"tool_calls":[{"name":"f","arguments":{"a":1}},{"name":"g","arguments":"{oops"}]}"#;
+    const CALL: &str =
+        r#"{"turn":1,"tool_calls":[{"name":"f","arguments":{"a":1}},{"name":"g","arguments":"{oops"}]}"#;
 
     fn parse(lines: &[&str]) -> Result<Transcript, TranscriptError> {
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
@@ -333,7 +334,10 @@ mod tests {
         let transcript = parse(&[HEAD, CALL, r#"{"end":1}"#]).expect("is whole");
         assert_eq!(transcript.header().task, "t");
         let calls = &transcript.turns()[0].tool_calls;
-        assert_eq!((calls[0].arguments_text(), calls[1].arguments_text()), ("{\"a\":1}".into(), "{oops".into()));
+        assert_eq!(
+            (calls[0].arguments_text(), calls[1].arguments_text()),
+            ("{\"a\":1}".into(), "{oops".into())
+        );
         assert_eq!(transcript.turns()[0].delivery, Delivery::default());
     }
 
@@ -347,9 +351,15 @@ mod tests {
             (&["", end], "line 1 of the transcript: this is no header line: EOF"),
             (&[r#"{"fumehood_replay":2,"x":1}"#, end], "line 1 of the transcript: the format has version 2"),
             (&[r#"{"fumehood_replay":1,"model":"m"}"#, end], "missing field `task`"),
-            (&[HEAD, r#"{"turn":1,"reasonning":""}"#, end], "line 2 of the transcript: this is no turn: unknown field"),
+            (
+                &[HEAD, r#"{"turn":1,"reasonning":""}"#, end],
+                "line 2 of the transcript: this is no turn: unknown field",
+            ),
             (&[HEAD, r#"{"turn":2}"#, end], "turn 2 stands where turn 1 must"),
-            (&[HEAD, CALL, r#"{"end":2}"#], "line 3 of the transcript: the `end` line names 2 turns, but there are 1"),
+            (
+                &[HEAD, CALL, r#"{"end":2}"#],
+                "line 3 of the transcript: the `end` line names 2 turns, but there are 1",
+            ),
             (&[HEAD, CALL, end, ""], "line 4 of the transcript: something follows"),
             (&[HEAD, r#"{"turn":1,"tool_calls":[{"name":"f","arguments":[]}]}"#, end], "must be an object"),
             (&[HEAD, r#"{"turn":1,"delivery":{"split":0}}"#, end], "`split` must be"),

@@ -235,7 +235,8 @@ impl Counts {
     }
 
     fn counted(self, body: &[String]) -> Self {
-        let count = |without: char| body.iter().filter(|line| !line.starts_with([without, '\\'])).count() as u64;
+        let count =
+            |without: char| body.iter().filter(|line| !line.starts_with([without, '\\'])).count() as u64;
         Self { old: count('+'), new: count('-'), ..self }
     }
 
