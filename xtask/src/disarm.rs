@@ -11,6 +11,7 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use model::LimitKind;
 
 use crate::artifacts::{self, TestBinary};
 use crate::guarantees::{self, Guarantee, NamedTest};
@@ -27,7 +28,7 @@ pub struct Options {
     /// Only the rows whose name or mutant contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
-    /// One mutant of each kind, for every change; the kind is what stands before the slash
+    /// One mutant of each kind, for every change
     #[arg(long)]
     sample: bool,
 }
@@ -70,10 +71,20 @@ fn chosen(rows: Vec<Guarantee>, options: &Options) -> Vec<Guarantee> {
     let mut wanted = |row: &Guarantee| {
         let Some(mutant) = &row.mutant else { return false };
         let named = options.only.as_ref().is_none_or(|only| row.id.contains(only) || mutant.contains(only));
-        let kind = mutant.split('/').next().unwrap_or_default().to_owned();
-        named && (!options.sample || kinds.insert(kind))
+        named && (!options.sample || kinds.insert(kind(mutant).to_owned()))
     };
     rows.into_iter().filter(|row| wanted(row)).collect()
+}
+
+/// Returns what a mutant is one of: a group of the filter, a namespace, a limit, or a thing of its own.
+fn kind(mutant: &str) -> &str {
+    let is_limit = LimitKind::ALL.iter().any(|limit| limit.to_string() == mutant);
+    match mutant {
+        _ if mutant.starts_with("seccomp-") => "seccomp",
+        _ if mutant.ends_with("-namespace") => "namespace",
+        _ if is_limit => "limit",
+        other => other,
+    }
 }
 
 fn build(repo: &Repo) -> Result<Built> {
@@ -172,17 +183,20 @@ mod tests {
     #[test]
     fn a_sample_has_one_mutant_of_each_kind() {
         let rows = vec![
-            guarantee("G-01", Some("seccomp/mount")),
-            guarantee("G-02", Some("seccomp/keys")),
+            guarantee("G-01", Some("seccomp-mount")),
+            guarantee("G-02", Some("seccomp-keys")),
             guarantee("G-03", None),
-            guarantee("G-04", Some("namespace/pid")),
+            guarantee("G-04", Some("pid-namespace")),
+            guarantee("G-05", Some("network-namespace")),
+            guarantee("G-06", Some("disk")),
+            guarantee("G-07", Some("session")),
         ];
         let ids = |options: &Options| {
             chosen(rows.clone(), options).into_iter().map(|row| row.id).collect::<Vec<_>>()
         };
-        assert_eq!(ids(&Options { only: None, sample: true }), ["G-01", "G-04"]);
+        assert_eq!(ids(&Options { only: None, sample: true }), ["G-01", "G-04", "G-06", "G-07"]);
         assert_eq!(ids(&Options { only: Some("keys".into()), sample: false }), ["G-02"]);
-        assert_eq!(ids(&Options { only: None, sample: false }), ["G-01", "G-02", "G-04"]);
+        assert_eq!(ids(&Options { only: None, sample: false }).len(), 6);
     }
 
     #[test]

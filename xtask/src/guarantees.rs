@@ -122,10 +122,10 @@ mod tests {
 
     #[test]
     fn a_row_is_read() {
-        let line = "| G-01 | nothing runs undecided | `gate` | `crates/gate/tests/a.rs::b`, `case FS-01` | `seccomp/mount` |";
+        let line = "| G-01 | nothing runs undecided | `gate` | `crates/gate/tests/a.rs::b`, `case FS-01` | `seccomp-mount` |";
         let guarantee = row(line).expect("it is a row");
         assert_eq!(guarantee.id, "G-01");
-        assert_eq!(guarantee.mutant.as_deref(), Some("seccomp/mount"));
+        assert_eq!(guarantee.mutant.as_deref(), Some("seccomp-mount"));
         let function = NamedTest::Function { file: "crates/gate/tests/a.rs".into(), name: "b".into() };
         assert_eq!(guarantee.tests, [function, NamedTest::Case("FS-01".into())]);
     }
