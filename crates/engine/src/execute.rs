@@ -9,7 +9,6 @@ use gate::{Authorization, Permit};
 use inspect::credentials::FoundKind;
 use inspect::layer::{self, Bounds};
 use inspect::{Report, Rules};
-use model::action::Base;
 use model::event::{Event, HeldBack};
 use model::task::Task;
 use model::{ActionId, Ending, OsText, Subject, TaskId, WorkspacePath};
@@ -55,10 +54,7 @@ impl Run {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
         made.map_err(EngineError::file("make", &directory))?;
         let alive = Lock::take(&directory.join(RUN_LOCK), || {})?;
-        let base = match task.base {
-            Base::Live => order.workspace.path.clone(),
-            Base::Commit { .. } => engine.places().base(&task.id),
-        };
+        let base = engine.base_of(task);
         let masked = engine.masked(&base, order)?;
         Ok(Self {
             action,

@@ -50,6 +50,7 @@ impl Engine {
         waiting: impl FnOnce(),
     ) -> Result<Outcome, EngineError> {
         self.refuse_secret_values(&order.request)?;
+        self.make_task_directory(&task.id)?;
         let _one_at_a_time = Lock::take(&self.places().task(&task.id).join("lock"), waiting)?;
         let run = Run::begin(self, task, &order)?;
         let action = self.parse(&run, task, &order)?;

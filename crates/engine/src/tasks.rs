@@ -2,6 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 
 use model::action::{Base, Principal};
 use model::event::Event;
@@ -76,10 +77,22 @@ impl Engine {
             title: task.title.clone(),
         };
         self.record(&about(&task.id), &event, |writer, _| writer.insert_task(&task))?;
-        let directory = self.places().task(&task.id);
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-        made.map_err(EngineError::file("make", &directory))?;
+        self.make_task_directory(&task.id)?;
         Ok(task)
+    }
+
+    pub(crate) fn make_task_directory(&self, task: &TaskId) -> Result<(), EngineError> {
+        let directory = self.places().task(task);
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+        made.map_err(EngineError::file("make", &directory))
+    }
+
+    /// Returns what is below the layers of a task on the host.
+    pub(crate) fn base_of(&self, task: &Task) -> PathBuf {
+        match task.base {
+            Base::Live => task.workspace.path.to_path_buf(),
+            Base::Commit { .. } => self.places().base(&task.id),
+        }
     }
 
     /// Brings a task to another state, on the record.

@@ -1,0 +1,73 @@
+//! Removing what nobody needs any longer. Nothing else in the product removes layers, outputs or artifacts.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::event::Event;
+use model::{ActionId, Subject, Timestamp};
+
+use crate::Engine;
+use crate::clock::now;
+use crate::error::EngineError;
+use crate::store::StoredLayer;
+
+/// What is, or would be, removed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Garbage {
+    /// The actions whose layers, outputs and artifacts go.
+    pub actions: Vec<ActionId>,
+    /// Bytes on disk that come free.
+    pub bytes: u64,
+}
+
+impl Engine {
+    /// Removes layers whose retention is over, with their outputs and artifacts; with `dry_run` only says what would go.
+    ///
+    /// # Errors
+    /// When something cannot be removed, or the state cannot be written.
+    pub fn collect_garbage(&self, retention: Duration, dry_run: bool) -> Result<Garbage, EngineError> {
+        let nanos = u64::try_from(retention.as_nanos()).unwrap_or(u64::MAX);
+        let before = Timestamp::from_nanos(now().as_nanos().saturating_sub(nanos));
+        let stale = self.store().read(|reader| reader.stale_layers(before))?;
+        let mut garbage = Garbage::default();
+        for layer in &stale {
+            let places = self.places_of(layer);
+            garbage.bytes += places.iter().map(|place| disk_use(place)).sum::<u64>();
+            garbage.actions.push(layer.action.clone());
+            if !dry_run {
+                for place in places {
+                    sandbox::remove_tree(&place).map_err(EngineError::file("remove", &place))?;
+                }
+            }
+        }
+        if !dry_run && !garbage.actions.is_empty() {
+            let event = Event::Removed { layers: garbage.actions.clone() };
+            self.record(&Subject::default(), &event, |writer, _| {
+                garbage.actions.iter().try_for_each(|action| writer.set_layer_removed(action))
+            })?;
+        }
+        Ok(garbage)
+    }
+
+    fn places_of(&self, layer: &StoredLayer) -> [PathBuf; 2] {
+        let places = self.places();
+        [places.layer(&layer.home, &layer.action), places.artifacts(&layer.home, &layer.action)]
+    }
+}
+
+/// Adds up the blocks below a directory; what cannot be read does not count.
+fn disk_use(directory: &std::path::Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let mut bytes = 0;
+    let mut left = vec![directory.to_owned()];
+    while let Some(directory) = left.pop() {
+        for entry in std::fs::read_dir(&directory).into_iter().flatten().flatten() {
+            let Ok(metadata) = entry.metadata() else { continue };
+            bytes += metadata.blocks() * 512;
+            if metadata.is_dir() {
+                left.push(entry.path());
+            }
+        }
+    }
+    bytes
+}
