@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use model::grant::{Input, Network, Programs, WorkspaceAccess};
+use model::grant::{Input, Network, WorkspaceAccess};
 use model::limits::DiskMode;
 use model::units::display_duration;
 use model::{Action, Grant, LimitKind, Limits, OsText, Profile, Tool, WorkspacePath};
@@ -57,10 +57,8 @@ pub(crate) fn questions_of<'a>(
     facts: &'a Facts,
     service: Option<&'a str>,
 ) -> Vec<Question<'a>> {
-    // A list of programs, and reading only, can but take away; they are facts of the other questions.
-    let Grant { workspace: _, network, profile, programs: Programs::Any | Programs::Only(_), inputs, .. } =
-        grant;
-    let Grant { shown_credentials, terminal, .. } = grant;
+    // A list of programs and reading only can but take away, so they have no question of their own.
+    let Grant { workspace: _, network, profile, programs: _, inputs, shown_credentials, terminal } = grant;
     let mut questions = questions_of_tool(&action.request().tool, facts, service);
     questions.extend((*network == Network::Host).then_some(Question::UseNetwork));
     questions.extend(widenings(profile, &facts.profile).into_iter().map(Question::WidenLimit));
@@ -91,14 +89,15 @@ fn questions_of_tool<'a>(tool: &'a Tool, facts: &'a Facts, service: Option<&'a s
 
 /// Returns what the asked profile allows beyond the operator's of the same name.
 fn widenings(asked: &Profile, own: &Profile) -> Vec<Widening> {
-    let limits = asked.limits.wider_than(&own.limits).into_iter().map(|kind| {
-        let (most, allowed) = (number(&asked.limits, kind), number(&own.limits, kind));
-        let shown = format!("{} instead of {}", show(&asked.limits, kind), show(&own.limits, kind));
-        Widening { limit: kind.to_string(), asked: most, profile_allows: allowed, shown }
+    let Profile { name: _, limits, cgroup_limits, disk_limits } = asked;
+    let wider = limits.wider_than(&own.limits).into_iter().map(|kind| {
+        let shown = format!("{} instead of {}", show(limits, kind), show(&own.limits, kind));
+        let (asked, profile_allows) = (number(limits, kind), number(&own.limits, kind));
+        Widening { limit: kind.to_string(), asked, profile_allows, shown }
     });
     let firmness = [
-        ("cgroup-firmness", asked.cgroup_limits, own.cgroup_limits),
-        ("disk-firmness", asked.disk_limits, own.disk_limits),
+        ("cgroup-firmness", *cgroup_limits, own.cgroup_limits),
+        ("disk-firmness", *disk_limits, own.disk_limits),
     ];
     let looser =
         firmness.into_iter().filter(|(_, asked, own)| asked < own).map(|(name, asked, own)| Widening {
@@ -108,14 +107,14 @@ fn widenings(asked: &Profile, own: &Profile) -> Vec<Widening> {
             shown: format!("{asked} instead of {own}"),
         });
     // On a disk an ordinary user's quota is measured, in memory the kernel holds it.
-    let on_disk = (asked.limits.disk_mode, own.limits.disk_mode) == (DiskMode::Disk, DiskMode::Memory);
+    let on_disk = (limits.disk_mode, own.limits.disk_mode) == (DiskMode::Disk, DiskMode::Memory);
     let mode = on_disk.then(|| Widening {
         limit: "disk-mode".to_owned(),
         asked: 1,
         profile_allows: 0,
         shown: "disk instead of memory".to_owned(),
     });
-    limits.chain(looser).chain(mode).collect()
+    wider.chain(looser).chain(mode).collect()
 }
 
 fn number(limits: &Limits, kind: LimitKind) -> u64 {
