@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use crate::repo::Repo;
-use crate::{run, say};
+use crate::{run, say, scratch};
 
 /// The name of the account that is made when there is none.
 const OUR_ACCOUNT: &str = "fumehood-test";
@@ -64,7 +64,7 @@ impl Ordinary {
         };
         let (uid, gid) =
             find(&name)?.with_context(|| format!("the account `{name}` was made but is not there"))?;
-        let scratch = tempfile::Builder::new().prefix("fumehood-user.").tempdir_in("/var/tmp")?;
+        let scratch = scratch::directory("fumehood-user.")?;
         fs::set_permissions(scratch.path(), fs::Permissions::from_mode(0o755))?;
         let sysroot = run::output("find the toolchain", run::command("rustc").args(["--print", "sysroot"]))?;
         let sysroot = PathBuf::from(String::from_utf8(sysroot)?.trim());

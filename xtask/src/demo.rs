@@ -3,7 +3,7 @@
 use anyhow::Result;
 
 use crate::repo::Repo;
-use crate::{run, setup};
+use crate::{apparmor, run, scratch, setup};
 
 /// Runs it.
 ///
@@ -11,6 +11,7 @@ use crate::{run, setup};
 /// When the machine cannot be set up, the program does not compile, or the demonstration fails.
 pub fn run(repo: &Repo) -> Result<()> {
     setup::ensure(setup::FOR_DEMO)?;
+    apparmor::ensure(repo)?;
     let fumehood = repo.build_fumehood()?;
-    run::succeed("fumehood demo", run::command(fumehood).arg("demo"))
+    run::succeed("fumehood demo", run::command(fumehood).arg("demo").env("TMPDIR", scratch::place()))
 }

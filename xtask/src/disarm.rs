@@ -17,7 +17,7 @@ use crate::artifacts::{self, TestBinary};
 use crate::guarantees::{self, Guarantee, NamedTest};
 use crate::repo::Repo;
 use crate::tally::Tally;
-use crate::{run, say, setup};
+use crate::{run, say, scratch, setup};
 
 /// Chooses the mutant.
 const SELECTOR: &str = "FUMEHOOD_TEST_MUTANT";
@@ -127,6 +127,7 @@ fn is_green(built: &Built, test: &NamedTest, mutant: Option<&str>) -> Result<boo
         Some(mutant) => command.env(SELECTOR, mutant),
         None => command.env_remove(SELECTOR),
     };
+    command.env("TMPDIR", scratch::place()).env("SBX_BASE", scratch::place());
     let done = command.stdin(Stdio::null()).output().context("cannot start a test")?;
     Ok(done.status.success())
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod apparmor;
 pub mod artifacts;
 pub mod bench;
 pub mod cases;
@@ -18,6 +19,7 @@ pub mod markers;
 pub mod repo;
 pub mod run;
 pub mod say;
+pub mod scratch;
 pub mod setup;
 pub mod soak;
 pub mod tally;

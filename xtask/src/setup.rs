@@ -100,7 +100,7 @@ fn is_missing(package: &Package) -> bool {
 }
 
 /// Returns what makes a command run as root, if anything does without asking for a password.
-fn root_prefix() -> Option<impl FnMut() -> Command> {
+pub fn root_prefix() -> Option<impl FnMut() -> Command> {
     run::system_program("apt-get")?;
     let sudo = !is_root();
     if sudo && !run::command("sudo").args(["-n", "true"]).output().is_ok_and(|done| done.status.success()) {

@@ -13,7 +13,7 @@ use clap::Args;
 use crate::bench::machine;
 use crate::repo::Repo;
 use crate::tally::Tally;
-use crate::{markers, run, say, setup};
+use crate::{markers, run, say, scratch, setup};
 
 /// How long to go on.
 #[derive(Debug, Args)]
@@ -51,7 +51,7 @@ fn long_tests(repo: &Repo, options: &Options, report: &mut Vec<String>) -> Resul
         ["test", "--release", "--locked", "--package", "fumehood", "--test", "soak", "--", "--nocapture"];
     let mut cargo = repo.cargo(&words);
     cargo.env("FUMEHOOD_SOAK_RUNS", options.runs.to_string());
-    cargo.env("FUMEHOOD_SOAK_KILLS", options.kills.to_string());
+    cargo.env("FUMEHOOD_SOAK_KILLS", options.kills.to_string()).env("TMPDIR", scratch::place());
     let (status, output) = run::tee(&mut cargo)?;
     report.extend(
         output.lines().filter_map(|line| line.strip_prefix("soak: ")).map(|line| format!("- {line}")),

@@ -10,7 +10,7 @@ use crate::artifacts::{self, TestBinary};
 use crate::cases::{self, judge};
 use crate::repo::Repo;
 use crate::tally::Tally;
-use crate::{run, say, setup};
+use crate::{apparmor, run, say, scratch, setup};
 
 /// The packages whose tests say different things as root and as an ordinary user.
 const PRIVILEGED: [&str; 6] = [
@@ -28,6 +28,7 @@ const PRIVILEGED: [&str; 6] = [
 /// When the machine cannot be set up, or something that runs tests cannot be started.
 pub fn run(repo: &Repo) -> Result<Tally> {
     setup::ensure(setup::FOR_TESTS)?;
+    apparmor::ensure(repo)?;
     let mut tally = as_this_user(repo)?;
     if is_root() {
         tally += as_ordinary_user(repo)?;
@@ -39,7 +40,8 @@ pub fn run(repo: &Repo) -> Result<Tally> {
 
 fn as_this_user(repo: &Repo) -> Result<Tally> {
     say::step("cargo test --workspace");
-    let (status, output) = run::tee(&mut repo.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]))?;
+    let mut cargo = repo.cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]);
+    let (status, output) = run::tee(cargo.env("TMPDIR", scratch::place()))?;
     Ok(Tally::of_cargo_test(&output, status.success()))
 }
 
@@ -59,6 +61,7 @@ fn one_binary(user: &Ordinary, binary: &TestBinary) -> Result<Tally> {
     say::step(&format!("{} {} as the ordinary user `{}`", binary.package, binary.target, user.name()));
     let mut command = user.command([&binary.executable]);
     command.current_dir(&binary.package_directory).env("CARGO_MANIFEST_DIR", &binary.package_directory);
+    command.env("TMPDIR", scratch::place());
     let (status, output) = run::tee(&mut command)?;
     Ok(Tally::of_cargo_test(&output, status.success()))
 }

@@ -20,7 +20,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 
 use crate::repo::Repo;
-use crate::{markers, say, setup};
+use crate::{markers, say, scratch, setup};
 use contest::{Contest, Measured};
 
 /// What to measure.
@@ -62,7 +62,7 @@ impl Place {
 pub fn run(repo: &Repo, options: &Options) -> Result<()> {
     setup::try_to_ensure(setup::FOR_BENCH);
     let fumehood = repo.build_fumehood()?;
-    let scratch = tempfile::Builder::new().prefix("fumehood-bench.").tempdir_in("/var/tmp")?;
+    let scratch = scratch::directory("fumehood-bench.")?;
     let place = Place { fumehood, scratch: scratch.path().to_owned() };
     let machine = machine::line(repo)?;
     for name in starts::NAMES.iter().chain(engine::NAMES).chain(work::NAMES) {

@@ -18,7 +18,7 @@ use anyhow::{Context, Result};
 use crate::account::{Ordinary, is_root};
 use crate::repo::Repo;
 use crate::tally::Tally;
-use crate::{run, say, setup};
+use crate::{apparmor, run, say, scratch, setup};
 use judge::Judgement;
 use lists::{Allowed, Holders, Who};
 
@@ -71,6 +71,7 @@ impl Pick {
 /// When the machine cannot be set up, the program does not compile, or the runner cannot be started.
 pub fn run(repo: &Repo) -> Result<Tally> {
     setup::ensure(setup::FOR_TESTS)?;
+    apparmor::ensure(repo)?;
     repo.build_fumehood()?;
     run_built(repo)
 }
@@ -80,7 +81,7 @@ pub fn run(repo: &Repo) -> Result<Tally> {
 /// # Errors
 /// When the lists cannot be read or the runner cannot be started.
 pub fn run_built(repo: &Repo) -> Result<Tally> {
-    let scratch = tempfile::Builder::new().prefix("fumehood-cases.").tempdir_in("/var/tmp")?;
+    let scratch = scratch::directory("fumehood-cases.")?;
     let own_place = |name: &str| {
         let place = scratch.path().join(name);
         fs::create_dir_all(&place)?;
@@ -138,7 +139,10 @@ impl<'a> Runner<'a> {
         say::step(&format!("cases with the {} profile, as {}", pass.profile, self.who));
         let (table, state) = (place.join("table"), place.join("state"));
         let mut runner = (self.command)(&runner_line(self.repo, pass, &table));
-        runner.current_dir(&self.repo.root).env("FUMEHOOD_STATE_DIR", &state).env("SBX_BASE", "/var/tmp");
+        runner
+            .current_dir(&self.repo.root)
+            .env("FUMEHOOD_STATE_DIR", &state)
+            .env("SBX_BASE", scratch::place());
         // How the runner ends says less than its table, which is judged row by row.
         runner.status().context("cannot start the case runner")?;
         let rows = table::read(&table)?;
