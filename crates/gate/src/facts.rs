@@ -6,8 +6,8 @@ use model::action::Principal;
 use model::grant::Input;
 use model::{Digest, Profile, Timestamp, WorkspacePath};
 
-/// Classes of protected paths that one path belongs to, by the names of the table of protected paths, for example
-/// `git-hooks`, `ci`, `editor-settings` or `tests`. A path that belongs to none has an empty set.
+/// Classes of protected paths that one path belongs to, by their codes in the table of protected paths, for example
+/// `hooks`, `ci-files` or `tests`. A path that belongs to none has an empty set.
 pub type Classes = BTreeSet<String>;
 
 /// What is known about an action beside what it asks for. All of it comes from the engine, nothing from the asker.

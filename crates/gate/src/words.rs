@@ -311,7 +311,7 @@ mod tests {
         let file = FileKind::File;
         let change =
             Change { path: path("a"), kind: ChangeKind::Created, file, mode: 0o644, size: 0, ignored: false };
-        let classes = BTreeSet::from(["ci".to_owned()]);
+        let classes = BTreeSet::from(["ci-files".to_owned()]);
         let user = Principal::User("ada".to_owned());
         let apply = Apply::new(user, ApplyMode::Ask, source, &[change], classes);
         fits(schema, &Question::Apply(&apply), About::Apply(&apply))

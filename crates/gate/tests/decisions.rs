@@ -88,14 +88,18 @@ fn rows_inside() -> Vec<Row> {
         row("an agent patches", agent(), patch(&["a.rs", "b.rs"]), change),
         row("a test may be written inside", agent(), write("tests/a.rs"), change).of(&["tests"]),
         row("a runner's settings too", agent(), write("pytest.ini"), change).of(&["tests", "test-runner"]),
-        row("a hook", agent(), write(".git/hooks/pre-commit"), protected).of(&["git-hooks"]),
-        row("a hook by a user", user(), write(".git/hooks/pre-commit"), protected).of(&["git-hooks"]),
-        row("git configuration", agent(), write(".git/config"), protected).of(&["git-config"]),
+        row("a hook", agent(), write(".git/hooks/pre-commit"), protected).of(&["git-internals"]),
+        row("a hook by a user", user(), write(".husky/pre-commit"), protected).of(&["hooks"]),
+        row("git configuration", agent(), write(".git/config"), protected).of(&["git-internals"]),
+        row("git settings", agent(), write(".gitattributes"), protected).of(&["git-settings"]),
+        row("a startup file", agent(), write(".envrc"), protected).of(&["startup-files"]),
+        row("a lockfile may be written", agent(), write("Cargo.lock"), change).of(&["lockfiles"]),
+        row("settings of a build tool too", agent(), write(".npmrc"), change).of(&["tool-settings"]),
         row("a CI file by a patch", agent(), patch(&["a.rs", ".github/workflows/ci.yml"]), protected)
-            .of(&["ci"]),
+            .of(&["ci-files"]),
         row("editor settings", agent(), write(".vscode/settings.json"), protected).of(&["editor-settings"]),
         row("agent settings", agent(), write(".cursor/mcp.json"), protected).of(&["agent-settings"]),
-        row("a test that is a hook, too", agent(), write("x"), protected).of(&["tests", "git-hooks"]),
+        row("a test that is a hook, too", agent(), write("x"), protected).of(&["tests", "hooks"]),
         row("a class that nobody knows", agent(), write("x"), protected).of(&["made-up-later"]),
         row("a path that nobody looked at", agent(), write("x"), protected)
             .knowing(|facts| facts.classes.clear()),
@@ -214,7 +218,9 @@ fn applying_is_decided_by_class_and_kind_and_mode() {
         (user(), ApplyMode::Always, FileKind::Symlink, &[], Allow, "asked-by-a-person"),
         (user(), ApplyMode::Ask, FileKind::File, &[], RequireApproval, "asked-to-ask"),
         (user(), ApplyMode::Clean, FileKind::File, &["tests"], RequireApproval, "protected-path"),
-        (user(), ApplyMode::Always, FileKind::File, &["ci"], RequireApproval, "protected-path"),
+        (user(), ApplyMode::Always, FileKind::File, &["ci-files"], RequireApproval, "protected-path"),
+        (user(), ApplyMode::Clean, FileKind::File, &["tool-settings"], RequireApproval, "protected-path"),
+        (user(), ApplyMode::Clean, FileKind::File, &["lockfiles"], Allow, "asked-by-a-person"),
         (user(), ApplyMode::Always, FileKind::File, &["made-up-later"], RequireApproval, "protected-path"),
         (user(), ApplyMode::Ask, FileKind::File, &["git-internals"], Deny, "git-internals-stay"),
         (user(), ApplyMode::Clean, FileKind::Device, &[], Deny, "not-an-ordinary-file"),
@@ -242,7 +248,7 @@ fn yes(subject: model::Digest) -> Approval {
 
 #[test]
 fn a_persons_yes_covers_exactly_these_changes_until_its_time() {
-    let protected = |name| apply(user(), ApplyMode::Ask, &[change(name, FileKind::File)], &["ci"]);
+    let protected = |name| apply(user(), ApplyMode::Ask, &[change(name, FileKind::File)], &["ci-files"]);
     let asks = |approval: Approval| gate().decide_apply(protected("a"), &[approval], NOW).record().verdict;
     let good = yes(protected("a").digest());
     assert_eq!(asks(good.clone()), Allow);
@@ -255,7 +261,8 @@ fn a_persons_yes_covers_exactly_these_changes_until_its_time() {
 
 #[test]
 fn the_request_for_a_yes_says_who_must_give_it_and_to_what() {
-    let protected = apply(user(), ApplyMode::Clean, &[change(".github/x.yml", FileKind::File)], &["ci"]);
+    let protected =
+        apply(user(), ApplyMode::Clean, &[change(".github/x.yml", FileKind::File)], &["ci-files"]);
     let digest = protected.digest();
     let Decision::RequireApproval(request) = gate().decide_apply(protected, &[], NOW) else {
         panic!("not asked")
@@ -264,7 +271,7 @@ fn the_request_for_a_yes_says_who_must_give_it_and_to_what() {
     assert_eq!(request.roles(), &classes(&["person"]));
     assert_eq!(
         request.to_string(),
-        "needs a yes (person) before this may apply 1 change to protected paths (ci) (protected-path, by rule \
+        "needs a yes (person) before this may apply 1 change to protected paths (ci-files) (protected-path, by rule \
          `apply-protected-paths`); look at these files one by one: what they hold is run or \
          trusted by tools on the host"
     );
@@ -273,7 +280,7 @@ fn the_request_for_a_yes_says_who_must_give_it_and_to_what() {
 #[test]
 fn a_denial_tells_people_and_agents_what_to_do_instead() {
     let tool = write(".git/hooks/pre-\u{1b}[2Jcommit");
-    let facts = facts_with(&tool, &["git-hooks"]);
+    let facts = facts_with(&tool, &["hooks"]);
     let Decision::Deny(denial) = gate().decide(action(agent(), tool), &facts) else { panic!("not denied") };
     assert_eq!(
         denial.to_string(),

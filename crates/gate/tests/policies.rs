@@ -172,7 +172,7 @@ fn every_layer_must_permit() {
     assert_eq!(decide(run(&["/usr/bin/make"])).rules, ["repository/no-make"]);
     // What the organisation forbids stays forbidden, whatever a repository permits.
     let hook = write(".git/hooks/x");
-    let denied = gate.decide(action(agent(), hook.clone()), &facts_with(&hook, &["git-hooks"]));
+    let denied = gate.decide(action(agent(), hook.clone()), &facts_with(&hook, &["hooks"]));
     assert_eq!(denied.record().rules, ["protected-paths"]);
 }
 

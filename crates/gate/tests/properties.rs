@@ -51,7 +51,7 @@ fn grants() -> impl Strategy<Value = Grant> {
 /// An action as it was asked for, and facts about it.
 fn cases() -> impl Strategy<Value = (ActionRequest, Grant, Facts)> {
     let class =
-        prop_oneof![Just([].as_slice()), Just(["tests"].as_slice()), Just(["ci", "tests"].as_slice())];
+        prop_oneof![Just([].as_slice()), Just(["tests"].as_slice()), Just(["ci-files", "tests"].as_slice())];
     (principals(), tools(), grants(), class).prop_map(|(principal, tool, grant, names)| {
         let facts = facts_with(&tool, names);
         (request(principal, tool), grant, facts)

@@ -53,7 +53,7 @@ fn the_receipt_of_another_decision_about_the_same_action_is_refused() {
 #[test]
 fn the_receipt_of_a_denial_or_of_another_step_is_refused() {
     let tool = write(".git/hooks/pre-push");
-    let denied = gate().decide(action(agent(), tool.clone()), &facts_with(&tool, &["git-hooks"]));
+    let denied = gate().decide(action(agent(), tool.clone()), &facts_with(&tool, &["hooks"]));
     let (_, authorization) = allowed(action(user(), run(&["make"])));
     refused(authorization, &denied.event());
     let (_, authorization) = allowed(action(user(), run(&["make"])));
