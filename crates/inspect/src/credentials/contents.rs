@@ -21,7 +21,7 @@ struct Shapes {
     shapes: Vec<Shape>,
 }
 
-/// Returns what kind of credential a text shows.
+/// Returns what kind of credential a text shows, in words for people, by the list of shapes; nothing when it shows none.
 pub fn shape_of(text: &[u8]) -> Option<&'static str> {
     let shapes = &*SHAPES;
     let mut tried = vec![false; shapes.shapes.len()];
