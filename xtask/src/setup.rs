@@ -9,6 +9,8 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
+use Sign::{Program, PythonModule};
+
 use crate::account::is_root;
 use crate::{run, say};
 
@@ -17,41 +19,52 @@ use crate::{run, say};
 pub struct Package {
     /// The package.
     pub name: &'static str,
-    /// The program that shows that it is there.
-    pub program: &'static str,
+    /// What shows that it is there.
+    pub sign: Sign,
     /// Why it is needed.
     pub why: &'static str,
 }
 
+/// What shows that a package is there, whoever installed it.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Sign {
+    /// A program in a system directory.
+    Program(&'static str),
+    /// A module of the system's Python.
+    PythonModule(&'static str),
+}
+
 /// What the tests need.
 pub const FOR_TESTS: &[Package] = &[
-    Package { name: "python3", program: "python3", why: "the case runner listens and judges with it" },
-    Package { name: "gcc", program: "gcc", why: "a case compiles a C program in the sandbox" },
-    Package { name: "git", program: "git", why: "workspaces of cases and tests are git repositories" },
-    Package {
-        name: "passwd",
-        program: "useradd",
-        why: "privileged tests run again as a throw-away ordinary user",
-    },
-    Package {
-        name: "mount",
-        program: "mount",
-        why: "that user reaches a closed repository by a mount of its own",
-    },
+    package("python3", Program("python3"), "the case runner listens and judges with it"),
+    package("git", Program("git"), "workspaces of cases and tests are git repositories"),
+    package("gcc", Program("gcc"), "cases and tests compile C programs inside"),
+    package("make", Program("make"), "tests build with it inside, in parallel"),
+    package("gdb", Program("gdb"), "tests debug a child of their own inside"),
+    package("nodejs", Program("node"), "tests run Node inside"),
+    package("npm", Program("npm"), "tests run the tests of a Node project inside"),
+    package("python3-venv", PythonModule("ensurepip"), "tests run pytest in a virtual environment inside"),
+    package("default-jdk-headless", Program("javac"), "tests compile and run a Java program inside"),
+    package("passwd", Program("useradd"), "privileged tests run again as a throw-away ordinary user"),
+    package("mount", Program("mount"), "that user reaches a closed repository by a mount of its own"),
 ];
 
 /// What the demonstration needs.
 pub const FOR_DEMO: &[Package] =
-    &[Package { name: "git", program: "git", why: "the demonstration works on a git repository" }];
+    &[package("git", Program("git"), "the demonstration works on a git repository")];
 
 /// What the benchmarks compare with. A missing one is said in the table; these are installed where that is allowed.
 pub const FOR_BENCH: &[Package] = &[
-    Package { name: "bubblewrap", program: "bwrap", why: "the yardstick for starting a sandbox" },
-    Package { name: "runc", program: "runc", why: "the usual container runtime" },
-    Package { name: "crun", program: "crun", why: "the quickest container runtime" },
-    Package { name: "time", program: "time", why: "reports the peak memory of another program" },
-    Package { name: "git", program: "git", why: "`git worktree add` is what a fork is compared with" },
+    package("bubblewrap", Program("bwrap"), "the yardstick for starting a sandbox"),
+    package("runc", Program("runc"), "the usual container runtime"),
+    package("crun", Program("crun"), "the quickest container runtime"),
+    package("time", Program("time"), "reports the peak memory of another program"),
+    package("git", Program("git"), "`git worktree add` is what a fork is compared with"),
 ];
+
+const fn package(name: &'static str, sign: Sign, why: &'static str) -> Package {
+    Package { name, sign, why }
+}
 
 /// Installs what is missing.
 ///
@@ -70,7 +83,10 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
         bail!("packages are missing; type this and try again:\n\n    {}\n", install_line(&names));
     };
     say::step(&format!("install {}", names.join(", ")));
-    run::output("read the package lists", as_root().args(["apt-get", "update", "-qq"]))?;
+    // One source that does not answer is no reason to give up: the packages may be in another one.
+    if let Err(error) = run::output("read the package lists", as_root().args(["apt-get", "update", "-qq"])) {
+        say::note(&format!("{error}"));
+    }
     let mut install = as_root();
     install.args([
         "env",
@@ -83,7 +99,7 @@ pub fn ensure(packages: &[Package]) -> Result<()> {
     ]);
     run::output("install packages", install.args(&names))?;
     match missing.iter().find(|package| is_missing(package)) {
-        Some(package) => bail!("`{}` was installed but there is no `{}`", package.name, package.program),
+        Some(package) => bail!("`{}` was installed but there is no {:?}", package.name, package.sign),
         None => Ok(()),
     }
 }
@@ -96,7 +112,13 @@ pub fn try_to_ensure(packages: &[Package]) {
 }
 
 fn is_missing(package: &Package) -> bool {
-    run::system_program(package.program).is_none()
+    match package.sign {
+        Program(name) => run::system_program(name).is_none(),
+        PythonModule(name) => {
+            let mut python = run::command("/usr/bin/python3");
+            !python.args(["-c", &format!("import {name}")]).output().is_ok_and(|done| done.status.success())
+        }
+    }
 }
 
 /// Returns what makes a command run as root, if anything does without asking for a password.
@@ -126,8 +148,8 @@ mod tests {
 
     #[test]
     fn what_is_there_is_not_missing() {
-        assert!(!is_missing(&Package { name: "coreutils", program: "ls", why: "it is everywhere" }));
-        assert!(is_missing(&Package { name: "none", program: "no-such-program", why: "it is nowhere" }));
+        assert!(!is_missing(&package("coreutils", Program("ls"), "it is everywhere")));
+        assert!(is_missing(&package("none", Program("no-such-program"), "it is nowhere")));
     }
 
     #[test]
