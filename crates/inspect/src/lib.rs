@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod credentials;
+pub mod diff;
 mod error;
 pub mod layer;
 mod list;

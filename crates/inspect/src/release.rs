@@ -19,7 +19,7 @@ use crate::layer::Report;
 use crate::protected::Rules;
 use crate::tree::Stack;
 
-pub use artifacts::{Artifact, Artifacts};
+pub use artifacts::{Artifact, Artifacts, Reader};
 pub use reason::{Held, Reason};
 
 /// What came of looking at layers.

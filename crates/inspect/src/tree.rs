@@ -19,13 +19,12 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::error::InspectError;
 
-pub use entry::Entry;
-pub use node::{Node, Time};
+pub use entry::{Entry, open_file};
+pub use node::{Node, Time, look_up};
 pub use stack::{Finder, Stack};
 
 pub(crate) use attributes::{Attributes, overlay_names, remove_attribute};
 pub(crate) use cursor::{Cursor, Hit, Pair};
-pub(crate) use entry::open_file;
 pub(crate) use node::{list, stat};
 
 /// The top directory of one tree: the upper directory of a layer, or a base.

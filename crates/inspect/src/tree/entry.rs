@@ -65,7 +65,10 @@ impl Entry {
 }
 
 /// Opens a file for reading without following a link, waiting for a pipe's writer, or taking a terminal.
-pub(crate) fn open_file<Fd: AsFd>(directory: Fd, name: &CStr) -> Result<File, rustix::io::Errno> {
+///
+/// # Errors
+/// When there is no such name, it is a link, or it may not be read.
+pub fn open_file<Fd: AsFd>(directory: Fd, name: &CStr) -> Result<File, rustix::io::Errno> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     rustix::fs::openat(directory, name, flags, Mode::empty()).map(File::from)
 }

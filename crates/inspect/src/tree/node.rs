@@ -71,6 +71,15 @@ impl Node {
     }
 }
 
+/// Asks the kernel about one name in an open directory, or about the directory itself when the name is empty. No link
+/// is followed.
+///
+/// # Errors
+/// When there is no such name, or the kernel cannot answer.
+pub fn look_up<Fd: AsFd>(directory: Fd, name: &std::ffi::CStr) -> std::io::Result<Node> {
+    stat(directory, name).map_err(std::io::Error::from)
+}
+
 /// Asks the kernel about one name in a directory, without following a link.
 pub(crate) fn stat<Fd: AsFd>(directory: Fd, name: impl Arg) -> Result<Node, Errno> {
     let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT | AtFlags::EMPTY_PATH;

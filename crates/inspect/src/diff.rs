@@ -1,0 +1,5 @@
+//! Differences between texts, for people and for programs.
+
+mod merge;
+
+pub use merge::merge_texts;
