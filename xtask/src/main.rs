@@ -29,6 +29,13 @@ enum Task {
     Cases,
     /// Compare with other programs side by side, and write docs/benchmarks.md
     Bench(bench::Options),
+    /// Run a program each time that `go` is said; for `bench`, as somebody else
+    #[command(hide = true)]
+    Timed {
+        /// The program and its arguments
+        #[arg(last = true)]
+        argv: Vec<String>,
+    },
     /// Take one control away at a time and demand that its named tests turn red
     Disarm(disarm::Options),
     /// Run what is too long for every change: ten thousand runs, five hundred kills, fuzzing
@@ -36,7 +43,7 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    match Repo::find().and_then(|repo| run(&repo, Cli::parse().task)) {
+    match run(Cli::parse().task) {
         Ok(good) => ExitCode::from(u8::from(!good)),
         Err(error) => {
             say::step(&format!("failed: {error:#}"));
@@ -46,15 +53,16 @@ fn main() -> ExitCode {
 }
 
 /// Does a task, and tells whether all is well.
-fn run(repo: &Repo, task: Task) -> Result<bool> {
+fn run(task: Task) -> Result<bool> {
     match task {
-        Task::Demo => demo::run(repo).map(|()| true),
-        Task::Test => close(test::run(repo)?),
-        Task::Check => check::run(repo).map(|()| true),
-        Task::Cases => close(cases::run(repo)?),
-        Task::Bench(options) => bench::run(repo, &options).map(|()| true),
-        Task::Disarm(options) => close(disarm::run(repo, &options)?),
-        Task::Soak(options) => close(soak::run(repo, &options)?),
+        Task::Demo => demo::run(&Repo::find()?).map(|()| true),
+        Task::Test => close(test::run(&Repo::find()?)?),
+        Task::Check => check::run(&Repo::find()?).map(|()| true),
+        Task::Cases => close(cases::run(&Repo::find()?)?),
+        Task::Bench(options) => bench::run(&Repo::find()?, &options).map(|()| true),
+        Task::Timed { argv } => bench::served::serve(&argv).map(|()| true),
+        Task::Disarm(options) => close(disarm::run(&Repo::find()?, &options)?),
+        Task::Soak(options) => close(soak::run(&Repo::find()?, &options)?),
     }
 }
 

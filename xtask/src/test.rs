@@ -22,20 +22,27 @@ const PRIVILEGED: [&str; 6] = [
     "fumehood",
 ];
 
-/// Sets the machine up and runs every test there is.
+/// Sets the machine up and runs every test there is. A part that cannot run counts as one failure, and the others
+/// still run.
 ///
 /// # Errors
-/// When the machine cannot be set up, or something that runs tests cannot be started.
+/// When the machine cannot be set up.
 pub fn run(repo: &Repo) -> Result<Tally> {
     setup::ensure(setup::FOR_TESTS)?;
     apparmor::ensure(repo)?;
-    let mut tally = as_this_user(repo)?;
+    let mut tally = counted("the tests of the workspace", as_this_user(repo));
     if is_root() {
-        tally += as_ordinary_user(repo)?;
+        tally += counted("the tests as an ordinary user", as_ordinary_user(repo));
     }
-    repo.build_fumehood()?;
-    tally += cases::run_built(repo)?;
+    tally += counted("the cases", repo.build_fumehood().and_then(|_| cases::run_built(repo)));
     Ok(tally)
+}
+
+fn counted(part: &str, result: Result<Tally>) -> Tally {
+    result.unwrap_or_else(|error| {
+        say::result(&format!("FAILED {part}: {error:#}"));
+        Tally::ONE_FAILURE
+    })
 }
 
 fn as_this_user(repo: &Repo) -> Result<Tally> {

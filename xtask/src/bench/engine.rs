@@ -1,28 +1,20 @@
 //! The contest about one governed action inside a process that is already running, as an agent's server has it.
 //!
-//! The measuring stands in `crates/engine/examples/bench_action.rs`, which speaks a few words on its standard
-//! streams, so that its tries can be taken in turn with other programs:
+//! The measuring stands in `crates/engine/examples/bench_action.rs`, which speaks the words of [`super::served`]:
 //!
 //! ```text
 //! bench_action --workspace DIR --state-dir DIR [--no-cgroups] [--parked] [--ballast-mib NUMBER]
-//! > ready                     once, when everything that is not measured is done
-//! < go                        one action: decide, record durably, build, prove, run `true`, tear down, record
-//! > {"wall_us": 5123}         how long that took
 //! ```
 //!
-//! At the end of its input it ends with 0. `--ballast-mib` touches that much memory before `ready`.
+//! One try is one action: decide, record durably, build, prove, run `true`, tear down, inspect, record.
+//! `--ballast-mib` touches that much memory before `ready`.
 
-use std::cell::RefCell;
-use std::io::{BufRead, BufReader, Lines, Write};
-use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use anyhow::Result;
 
-use crate::bench::Place;
 use crate::bench::contest::{Contender, Contest, Unit};
-use crate::bench::peers;
+use crate::bench::{Place, peers, served};
 use crate::repo::Repo;
 use crate::run;
 
@@ -47,8 +39,9 @@ fn action<'a>(repo: &Repo, place: &'a Place) -> Result<Contest<'a>> {
     let mut absent = Vec::new();
     match build(repo)? {
         Some(example) => {
-            contenders
-                .extend(VARIANTS.iter().map(|(name, options)| contender(place, &example, name, options)));
+            for (name, options) in VARIANTS {
+                contenders.push(contender(place, &example, name, options)?);
+            }
         }
         None => absent.push(("engine action".to_owned(), "`bench_action` is not in the tree".to_owned())),
     }
@@ -76,69 +69,15 @@ fn build(repo: &Repo) -> Result<Option<PathBuf>> {
     Ok(Some(repo.target.join("release/examples/bench_action")))
 }
 
-fn contender<'a>(place: &'a Place, example: &PathBuf, name: &str, options: &[&str]) -> Contender<'a> {
-    let mut command = run::command(example);
+fn contender<'a>(place: &Place, example: &Path, name: &str, options: &[&str]) -> Result<Contender<'a>> {
     let own = place.scratch.join(name.replace([' ', ','], "-"));
+    std::fs::create_dir_all(own.join("workspace"))?;
+    let mut command = run::command(example);
     command
         .arg("--workspace")
         .arg(own.join("workspace"))
         .arg("--state-dir")
         .arg(own.join("state"))
         .args(options);
-    let running: RefCell<Option<Running>> = RefCell::new(None);
-    let attempt = move || {
-        let mut running = running.borrow_mut();
-        if running.is_none() {
-            std::fs::create_dir_all(own.join("workspace"))?;
-            *running = Some(Running::start(&mut command)?);
-        }
-        running.as_mut().context("the example was just started")?.go()
-    };
-    Contender { name: name.to_owned(), attempt: Box::new(attempt) }
-}
-
-#[derive(Deserialize)]
-struct Answer {
-    wall_us: f64,
-}
-
-/// The example, waiting for a word. It ends when its input does.
-struct Running {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: Lines<BufReader<ChildStdout>>,
-}
-
-impl Running {
-    fn start(command: &mut std::process::Command) -> Result<Self> {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start it")?;
-        let input = child.stdin.take();
-        let output = BufReader::new(child.stdout.take().context("it has no output")?).lines();
-        let mut running = Self { child, input, output };
-        match running.line()?.as_str() {
-            "ready" => Ok(running),
-            other => bail!("it said `{other}` where `ready` was expected"),
-        }
-    }
-
-    /// Lets it do one action, and returns how long that took in milliseconds.
-    fn go(&mut self) -> Result<f64> {
-        let input = self.input.as_mut().context("its input is closed")?;
-        input.write_all(b"go\n").context("it went away")?;
-        let line = self.line()?;
-        let answer: Answer = serde_json::from_str(&line).with_context(|| format!("it said `{line}`"))?;
-        Ok(answer.wall_us / 1000.0)
-    }
-
-    fn line(&mut self) -> Result<String> {
-        self.output.next().context("it ended")?.context("it cannot be read")
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.input = None;
-        let _ = self.child.wait();
-    }
+    Ok(served::contender(name, command))
 }

@@ -9,6 +9,7 @@ pub mod contest;
 pub mod engine;
 pub mod machine;
 pub mod peers;
+pub mod served;
 pub mod starts;
 pub mod stats;
 pub mod work;
@@ -19,6 +20,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::Args;
 
+use crate::account::{Ordinary, is_root};
 use crate::repo::Repo;
 use crate::{markers, say, scratch, setup};
 use contest::{Contest, Measured};
@@ -44,6 +46,8 @@ pub struct Place {
     pub fumehood: PathBuf,
     /// A directory that is removed at the end.
     pub scratch: PathBuf,
+    /// An ordinary user, when this task runs as root.
+    pub user: Option<Ordinary>,
 }
 
 impl Place {
@@ -63,7 +67,8 @@ pub fn run(repo: &Repo, options: &Options) -> Result<()> {
     setup::try_to_ensure(setup::FOR_BENCH);
     let fumehood = repo.build_fumehood()?;
     let scratch = scratch::directory("fumehood-bench.")?;
-    let place = Place { fumehood, scratch: scratch.path().to_owned() };
+    let user = if is_root() { Some(Ordinary::ready(repo)?) } else { None };
+    let place = Place { fumehood, scratch: scratch.path().to_owned(), user };
     let machine = machine::line(repo)?;
     for name in starts::NAMES.iter().chain(engine::NAMES).chain(work::NAMES) {
         if options.only.is_empty() || options.only.iter().any(|only| only == name) {
@@ -72,7 +77,10 @@ pub fn run(repo: &Repo, options: &Options) -> Result<()> {
             write(repo, options, &machine, &contest.run()?)?;
         }
     }
-    Ok(())
+    let left = place.user.map(Ordinary::leave).transpose()?.unwrap_or_default();
+    left.iter().for_each(|process| say::note(&format!("left running: {} {}", process.pid, process.command)));
+    say::while_working("remove the scratch files", || scratch.close())
+        .context("cannot remove the scratch files")
 }
 
 fn contest<'a>(repo: &Repo, place: &'a Place, name: &str) -> Result<Contest<'a>> {

@@ -40,7 +40,7 @@ fn fork(place: &Place) -> Result<Contest<'_>> {
         title: "A second workspace beside one of 100,000 files",
         note: "Each way ends when everything is synced to disk. Goal for `fumehood fork`: 20 ms.".into(),
         unit: Unit::Milliseconds,
-        rounds: 5,
+        rounds: 3,
         contenders: vec![copy(&workspace), worktree(&workspace)],
         absent: Vec::new(),
     };
