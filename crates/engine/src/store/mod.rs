@@ -130,6 +130,13 @@ impl Store {
     }
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        // When this fails the log stays as large as it is, and nothing in it is lost.
+        let _ = open::shrink_log(self.connection.get_mut().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
 impl std::fmt::Debug for Store {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Store")
