@@ -12,8 +12,8 @@ use launcher::plan::ProbeFacts;
 
 use crate::sys::SharedSegment;
 
-/// A variable in our environment would be a canary that we have to plant; this name is never set for the command.
-const VARIABLE: &str = "FUMEHOOD_CANARY";
+/// A variable that the launcher would have, if it were started with an environment.
+pub(crate) const VARIABLE: &str = "FUMEHOOD_CANARY";
 
 /// The canaries of one run.
 pub(crate) struct Canaries {
@@ -59,6 +59,7 @@ impl Canaries {
             listener_abstract: self.abstract_name.clone(),
             listener_path: self.path.as_os_str().as_bytes().to_vec(),
             canary_variable: VARIABLE.to_owned(),
+            host_cgroup_namespace: rustix::fs::stat("/proc/self/ns/cgroup")?.st_ino,
             canary_segment: self.segment.as_ref().map(SharedSegment::id),
             ..ProbeFacts::default()
         })

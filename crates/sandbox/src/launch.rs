@@ -35,12 +35,13 @@ pub(crate) fn launch(plan: &Plan, streams: &[OwnedFd; 3], cgroups: &[OwnedFd]) -
     let program = launcher_file()?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     #[allow(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
-    let first_stage = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()))
-        .env_clear()
-        .stdin(Stdio::from(theirs))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()?;
+    let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
+    command.env_clear();
+    if cfg!(feature = "mutants") && plan.mutant.as_deref() == Some("environment") {
+        command.env(crate::canary::VARIABLE, "seen");
+    }
+    let first_stage =
+        command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     let plan = sealed_file("fumehood-plan", &postcard::to_allocvec(plan).map_err(io::Error::other)?)?;
     let mut descriptors: Vec<BorrowedFd<'_>> = vec![plan.as_fd()];
     descriptors.extend(streams.iter().map(AsFd::as_fd));

@@ -6,6 +6,7 @@
 //! This crate (with its launcher) is the only one with `unsafe`, and the only one that starts processes.
 
 pub mod seccomp;
+pub mod service;
 pub mod view;
 
 mod address;
@@ -15,6 +16,7 @@ mod disk;
 mod error;
 mod held;
 mod launch;
+mod mutants;
 mod native;
 mod observe;
 mod output;
@@ -31,6 +33,7 @@ mod wait;
 
 pub use control::{Controller, Handle, Request, controller};
 pub use error::SandboxError;
+pub use mutants::{MUTANTS, Mutant};
 pub use native::{Prepared, Report, prepare};
 pub use output::{Printed, Silent, Sink, Stream};
 pub use spec::{Spec, Workspace};

@@ -70,7 +70,8 @@ pub(crate) fn enter_landlock(plan: &Plan) -> Done<LandlockReport> {
         let rule = PathBeneath::new(place, access_for(path_of(path), access));
         ruleset = ruleset.add_rule(rule).map_err(|error| wrong(&error))?;
     }
-    let status = ruleset.restrict_self().map_err(|error| wrong(&error))?;
+    // The flag is set by [`drop_privileges`]; set twice, nobody would notice that the first time is missing.
+    let status = ruleset.set_no_new_privs(false).restrict_self().map_err(|error| wrong(&error))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, kernel_abi } => {
             kernel_abi.unwrap_or(effective_abi as i32).cast_unsigned()

@@ -54,7 +54,7 @@ fn build_and_supervise(given: Given) -> Done {
     let opened = start.elapsed();
     let Built { root, store, mut times } = Steps::new(&plan, sources).run()?;
     times.insert(0, ("sources".to_owned(), u64::try_from(opened.as_nanos()).unwrap_or(u64::MAX)));
-    root::enter(root)?;
+    root::enter(root, !leaves_out(&plan, "root"))?;
     name_and_loopback(&plan)?;
     let terminal = if plan.terminal { Some(open_terminal()?) } else { None };
     let workspace_options = workspace_options(&plan)?;

@@ -2,19 +2,22 @@
 
 use std::fs;
 
-use launcher::plan::Identity;
+use launcher::plan::{Identity, Plan};
 use rustix::process::{Gid, Uid};
 use rustix::thread;
 
 use crate::failure::{Context, Done};
+use crate::mutant::leaves_out;
 
 /// Becomes the run identity when the launcher was started as root: no supplementary groups, no way back.
-pub(crate) fn switch(identity: Identity) -> Done {
+pub(crate) fn switch(plan: &Plan) -> Done {
+    let identity = plan.identity;
     if !identity.switch {
         return Ok(());
     }
     let (uid, gid) = (Uid::from_raw(identity.uid), Gid::from_raw(identity.gid));
-    thread::set_thread_groups(&[]).during("identity", "setgroups")?;
+    let groups: &[Gid] = if leaves_out(plan, "groups") { &[gid] } else { &[] };
+    thread::set_thread_groups(groups).during("identity", "setgroups")?;
     thread::set_thread_res_gid(gid, gid, gid).during("identity", "setresgid")?;
     thread::set_thread_res_uid(uid, uid, uid).during("identity", "setresuid")?;
     // Changing ids makes the process undumpable, and then its own files in /proc belong to root.

@@ -31,7 +31,7 @@ fn run_with(control: &OwnedFd) -> Done {
     enter_cgroups(cgroups)?;
     rustix::process::umask(rustix::fs::Mode::empty());
     let sources = if plan.identity.switch { Some(root::open_sources(&plan)?) } else { None };
-    identity::switch(plan.identity)?;
+    identity::switch(&plan)?;
     let control_child = control.try_clone().during("control socket", "")?;
     match sys::clone_into_namespaces(sys::namespace_flags(&plan)).during("namespaces", "clone3")? {
         sys::Cloned::Parent { pid, pidfd } => {

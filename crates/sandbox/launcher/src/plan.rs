@@ -253,6 +253,8 @@ pub struct ProbeFacts {
     pub canary_variable: String,
     /// The id of a System V shared memory segment that exists on the host.
     pub canary_segment: Option<i32>,
+    /// The inode of the host's cgroup namespace.
+    pub host_cgroup_namespace: u64,
     /// Where the workspace is.
     pub workspace: Vec<u8>,
     /// A masked file of the workspace, when there is one.

@@ -35,7 +35,15 @@ const PROBES: &[Probe] = &[
         None => Saw::Text("nothing to mask".to_owned()),
     }),
     ("kernel-setting", |_| open(b"/proc/sys/kernel/core_pattern", OFlags::WRONLY)),
+    ("kernel-settings-mount", |_| Saw::Number(u64::from(is_read_only("/proc/sys")))),
     ("kernel-memory", |_| open(b"/proc/kcore", OFlags::RDONLY)),
+    // Everybody may read this one where it is not masked.
+    ("kernel-keys", |_| open(b"/proc/keys", OFlags::RDONLY)),
+    ("workspace-kind", |plan| {
+        number(rustix::fs::statfs(path_of(&plan.probe.workspace)).map(|stat| stat.f_type as u64))
+    }),
+    ("user-namespaces-limit", |_| read_number("/proc/sys/user/max_user_namespaces")),
+    ("control-groups", |_| number(rustix::fs::stat("/proc/self/ns/cgroup").map(|stat| stat.st_ino))),
     ("host-process", |plan| call(libc::SYS_kill, [plan.probe.canary_process as u64, 0, 0, 0, 0, 0])),
     ("trace-first-process", |_| call(libc::SYS_ptrace, [PTRACE_SEIZE, 1, 0, 0, 0, 0])),
     ("read-first-process", |_| open(b"/proc/1/mem", OFlags::RDONLY)),
@@ -55,6 +63,8 @@ const PROBES: &[Probe] = &[
     ("descriptors", |_| Saw::Number(descriptors_left())),
     ("environment", |plan| Saw::Number(u64::from(has_variable(&plan.probe.canary_variable)))),
     ("controlling-terminal", |_| open(b"/dev/tty", OFlags::RDWR | OFlags::NOCTTY)),
+    ("own-session", |_| Saw::Number(u64::from(is_own_session()))),
+    ("foreign-table", |_| foreign_call()),
     ("groups", |_| number(rustix::process::getgroups().map(|groups| groups.len() as u64))),
     ("processes-limit", |_| limit(libc::RLIMIT_NPROC)),
     ("open-files-limit", |_| limit(libc::RLIMIT_NOFILE)),
@@ -129,6 +139,17 @@ fn limit(resource: impl TryInto<u32>) -> Saw {
     value.map_or_else(|error| Saw::Errno(error.raw_os_error().unwrap_or(0)), Saw::Number)
 }
 
+fn is_read_only(path: &str) -> bool {
+    rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_flag.contains(rustix::fs::StatVfsMountFlags::RDONLY))
+}
+
+fn read_number(path: &str) -> Saw {
+    match std::fs::read_to_string(path) {
+        Ok(text) => text.trim().parse().map_or(Saw::Text(text), Saw::Number),
+        Err(error) => Saw::Errno(error.raw_os_error().unwrap_or(0)),
+    }
+}
+
 fn take_descriptor_of_first() -> Saw {
     match sys::try_call(libc::SYS_pidfd_open, [1, 0, 0, 0, 0, 0]) {
         Ok(pidfd) => call(libc::SYS_pidfd_getfd, [pidfd as u64, 0, 0, 0, 0, 0]),
@@ -198,6 +219,28 @@ fn descriptors_left() -> u64 {
 
 fn is_open(fd: u64) -> bool {
     sys::try_call(libc::SYS_fcntl, [fd, libc::F_GETFD as u64, 0, 0, 0, 0]).is_ok()
+}
+
+/// Tells whether the session began with the process that becomes the command, which is the parent here.
+fn is_own_session() -> bool {
+    rustix::process::getsid(None).ok() == rustix::process::getppid()
+}
+
+/// Lets a copy of this process make a call through the 32-bit table; the filter must end it with SIGSYS.
+fn foreign_call() -> Saw {
+    let tried = || {
+        let child = sys::fork()?;
+        if child == 0 {
+            sys::exit_now(sys::call_through_32_bit_table());
+        }
+        let ended = rustix::process::waitpid(rustix::process::Pid::from_raw(child), WaitOptions::empty())?;
+        Ok::<_, std::io::Error>(ended.and_then(|(_, status)| status.terminating_signal()))
+    };
+    match tried() {
+        Ok(Some(signal)) => Saw::Number(u64::try_from(signal).unwrap_or(0)),
+        Ok(None) => Saw::Done,
+        Err(error) => Saw::Errno(error.raw_os_error().unwrap_or(0)),
+    }
 }
 
 fn has_variable(name: &str) -> bool {

@@ -80,14 +80,18 @@ pub(crate) fn attach(mount: BorrowedFd<'_>, target: BorrowedFd<'_>, about: &[u8]
     move_mount(mount, "", target, "", flags).during("attach mount", about)
 }
 
-/// Leaves the host's root behind, takes the staging place away and turns the root read-only.
-pub(crate) fn enter(root: OwnedFd) -> Done {
+/// Leaves the host's root behind, takes the staging place away and turns the root read-only (`freeze`, which only a
+/// mutant leaves out).
+pub(crate) fn enter(root: OwnedFd, freeze: bool) -> Done {
     rustix::process::fchdir(&root).during("pivot root", "fchdir")?;
     rustix::process::pivot_root(".", ".").during("pivot root", "pivot_root")?;
     unmount(".", UnmountFlags::DETACH).during("pivot root", "old root")?;
     rustix::process::chdir("/").during("pivot root", "chdir")?;
     drop(root);
     remove_stage()?;
+    if !freeze {
+        return Ok(());
+    }
     let top = rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let top = top.during("freeze root", "/")?;
     sys::set_mount_attributes(top.as_fd(), MountAttrFlags::MOUNT_ATTR_RDONLY, false)

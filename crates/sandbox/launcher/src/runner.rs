@@ -2,7 +2,7 @@
 //! fail, and executes the command when it is told to.
 
 use std::ffi::CString;
-use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd, RawFd};
 
 use launcher::message::{Observation, ToSandbox};
 use launcher::plan::Plan;
@@ -93,20 +93,24 @@ fn prepare(plan: &Plan, given: Given) -> Done<OwnedFd> {
     if !leaves_out(plan, "descriptors") {
         sys::close_from(SOCKET.cast_unsigned() + 1).during("descriptors", "close")?;
     }
-    // SAFETY is not needed to name a number: `from_raw_fd` is, so it stays in one place.
-    let socket = adopt(SOCKET);
+    let socket = sys::adopt(SOCKET);
     raise_oom_score()?;
-    for limit in &plan.rlimits {
+    for limit in plan.rlimits.iter().filter(|limit| !leaves_out(plan, limit_name(limit.resource))) {
         sys::set_rlimit(limit.resource, limit.value).during("limits", limit.resource.to_string())?;
     }
     sys::join_own_keyring().during("keyring", "join")?;
     Ok(socket)
 }
 
-/// Takes ownership of a descriptor that [`sys::duplicate_to`] put there.
-fn adopt(number: RawFd) -> OwnedFd {
-    // SAFETY: the caller has just made this number, and nothing else owns it.
-    unsafe { OwnedFd::from_raw_fd(number) }
+/// Returns the name by which a mutant leaves a limit out.
+fn limit_name(resource: u32) -> &'static str {
+    const NAMES: [(u32, &str); 4] = [
+        (libc::RLIMIT_NPROC as u32, "processes"),
+        (libc::RLIMIT_NOFILE as u32, "open-files"),
+        (libc::RLIMIT_FSIZE as u32, "file-size"),
+        (libc::RLIMIT_CORE as u32, "core"),
+    ];
+    NAMES.iter().find(|(number, _)| *number == resource).map_or("", |(_, name)| name)
 }
 
 fn raise_oom_score() -> Done {

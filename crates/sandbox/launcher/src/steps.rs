@@ -235,6 +235,9 @@ impl<'a> Steps<'a> {
             Some(Upper::Store) => Some(self.make_overlay_directories(self.store()?, Path::new("."))?),
             Some(Upper::Host(source)) => Some(self.stage(*source)?),
         };
+        if leaves_out(self.plan, "workspace") {
+            return self.workspace_without_layer(&lowers, target);
+        }
         let mut attributes = PLAIN;
         if upper.is_none() {
             attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
@@ -243,6 +246,13 @@ impl<'a> Steps<'a> {
             attributes |= MountAttrFlags::MOUNT_ATTR_NOEXEC;
         }
         self.overlay(&lowers, upper.as_deref(), attributes, target)
+    }
+
+    /// What a mutant does: the host's own directory, writable, instead of an overlay over it.
+    fn workspace_without_layer(&self, lowers: &[String], target: &[u8]) -> Done {
+        let base = lowers.last().ok_or_else(|| missing("the base"))?;
+        let mount = copy_mount(self.root()?, &Path::new(STAGE).join(base), false)?;
+        self.place(&mount, target)
     }
 
     /// Hangs a place in the staging directory, where the overlay can take it from; returns its name there.
@@ -352,6 +362,9 @@ impl<'a> Steps<'a> {
     }
 
     fn freeze(&self, target: &[u8]) -> Done {
+        if leaves_out(self.plan, "proc") {
+            return Ok(());
+        }
         let root = self.root()?;
         match rustix::fs::statat(root, relative(target), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => {}

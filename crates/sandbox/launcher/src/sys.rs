@@ -348,6 +348,12 @@ pub(crate) fn duplicate_to(from: BorrowedFd<'_>, to: RawFd, close_on_exec: bool)
     check(unsafe { libc::dup3(from.as_raw_fd(), to, flags) }.into())
 }
 
+/// Takes ownership of a descriptor that [`duplicate_to`] has just put at this number.
+pub(crate) fn adopt(number: RawFd) -> OwnedFd {
+    // SAFETY: the caller has just made this number, and nothing else owns it.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
 /// Replaces this process by a program; returns only the error.
 pub(crate) fn execute(file: &CString, argv: &[CString], environment: &[CString]) -> io::Error {
     let pointers = |texts: &[CString]| {
@@ -386,6 +392,31 @@ pub(crate) fn try_call(number: i64, arguments: [u64; 6]) -> io::Result<i64> {
     // kernel refuses to read. It is a process of its own that shares no memory.
     let result = unsafe { libc::syscall(number as libc::c_long, a, b, c, d, e, f) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Makes a harmless call (`getpid`) through the 32-bit table of system calls, where the machine has one.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn call_through_32_bit_table() -> i32 {
+    const GETPID: i32 = 20;
+    let mut result = GETPID;
+    // SAFETY: the interrupt enters the kernel and comes back with only `eax` (and flags) changed; `r8` to `r11` are
+    // zeroed by some kernels on this way and are named as clobbered.
+    unsafe {
+        std::arch::asm!(
+            "int 0x80",
+            inout("eax") result,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+    }
+    i32::from(result <= 0)
+}
+
+/// On other machines there is no such table to reach from a 64-bit program; ends as the filter would end it.
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) fn call_through_32_bit_table() -> i32 {
+    // SAFETY: sends a signal to this very process, which is a copy that ends here in any case.
+    unsafe { libc::raise(libc::SIGSYS) };
+    1
 }
 
 /// Makes the terminal of this descriptor the controlling one of this session.

@@ -34,6 +34,9 @@ enum Must {
     Satisfy(fn(&Saw, &Plan) -> bool),
 }
 
+/// The kind of file system that an overlay has (`linux/magic.h`).
+const OVERLAY_MAGIC: u64 = 0x794c_7630;
+
 const EXPECTATIONS: &[Expectation] = &[
     expect("canary-file", Layer::Root, Must::FailWith(&[libc::ENOENT, libc::EACCES])),
     // A read-only mount answers before permissions and Landlock do, so this shows the mount alone.
@@ -42,7 +45,12 @@ const EXPECTATIONS: &[Expectation] = &[
     expect("landlock-write", Layer::Landlock, Must::FailWith(&[libc::EACCES])),
     expect("masked-file", Layer::Masks, Must::Satisfy(masked)),
     expect("kernel-setting", Layer::Proc, Must::FailWith(&[libc::EACCES, libc::EPERM, libc::EROFS])),
+    expect("kernel-settings-mount", Layer::Proc, Must::Be(1)),
     expect("kernel-memory", Layer::Proc, Must::FailWith(&[libc::EACCES, libc::EPERM, libc::ENOENT])),
+    expect("kernel-keys", Layer::Proc, Must::FailWith(&[libc::EACCES, libc::ENOENT])),
+    expect("workspace-kind", Layer::Workspace, Must::Be(OVERLAY_MAGIC)),
+    expect("user-namespaces-limit", Layer::UserNamespace, Must::Satisfy(no_more_namespaces)),
+    expect("control-groups", Layer::CgroupNamespace, Must::Satisfy(own_cgroup_namespace)),
     expect("host-process", Layer::PidNamespace, Must::FailWith(&[libc::ESRCH])),
     expect("trace-first-process", Layer::Supervisor, Must::FailWith(&[libc::EPERM])),
     expect("read-first-process", Layer::Supervisor, Must::FailWith(&[libc::EACCES, libc::EPERM])),
@@ -59,6 +67,8 @@ const EXPECTATIONS: &[Expectation] = &[
     expect("descriptors", Layer::Descriptors, Must::Be(0)),
     expect("environment", Layer::Environment, Must::Be(0)),
     expect("controlling-terminal", Layer::Session, Must::Satisfy(terminal_as_planned)),
+    expect("own-session", Layer::Session, Must::Be(1)),
+    expect("foreign-table", Layer::Seccomp, Must::Be(libc::SIGSYS as u64)),
     expect("groups", Layer::Groups, Must::Satisfy(groups_as_planned)),
     expect("processes-limit", Layer::Limit(LimitKind::Processes), Must::BeRlimit(libc::RLIMIT_NPROC)),
     expect("open-files-limit", Layer::Limit(LimitKind::OpenFiles), Must::BeRlimit(libc::RLIMIT_NOFILE)),
@@ -136,6 +146,14 @@ fn no_segment(saw: &Saw, plan: &Plan) -> bool {
         Some(_) => matches!(saw, Saw::Errno(libc::EINVAL | libc::EIDRM)),
         None => matches!(saw, Saw::Text(_)),
     }
+}
+
+fn no_more_namespaces(saw: &Saw, plan: &Plan) -> bool {
+    plan.nested_user_namespaces || *saw == Saw::Number(0)
+}
+
+fn own_cgroup_namespace(saw: &Saw, plan: &Plan) -> bool {
+    matches!(saw, Saw::Number(inode) if *inode != plan.probe.host_cgroup_namespace)
 }
 
 fn own_host_name(saw: &Saw, _: &Plan) -> bool {

@@ -4,13 +4,12 @@
 //! the state directory, no place of credentials, no directory that holds a home. Whatever lies in the workspace is
 //! left to the workspace: links there are never followed.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use model::text::escape;
-
 use super::credentials::Credentials;
-use super::files::{Files, Node, Walk, What};
+use super::files::{Files, Walk};
 use super::host::Host;
 use super::piece::{Hidden, Kind, Piece};
 use super::reach::{Reach, reach};
@@ -25,7 +24,10 @@ pub(crate) struct Assembly<'a> {
     /// The caller's home, without links.
     pub(crate) home: PathBuf,
     pub(crate) credentials: Credentials,
-    pieces: BTreeMap<PathBuf, Piece>,
+    /// The pieces by target. The key is plain bytes, because taking paths apart for each comparison costs too much.
+    pieces: HashMap<OsString, Piece>,
+    /// Directories of tools that are shown: they may hold credentials among other things.
+    of_tools: Vec<PathBuf>,
     hidden: Vec<Hidden>,
 }
 
@@ -47,6 +49,8 @@ pub(crate) enum Shown {
 pub(crate) enum Manner {
     /// A directory of the system, which may hold other places.
     System,
+    /// Settings of the system.
+    Settings,
     /// Something of a tool, read-only.
     ReadOnly,
     /// A directory of a tool, with a private layer above.
@@ -55,25 +59,26 @@ pub(crate) enum Manner {
 
 impl<'a> Assembly<'a> {
     pub(crate) fn new(host: &'a Host) -> Self {
-        let files = Files::below(&host.root);
-        let home = files.walk(&host.home, &host.workspace).real;
+        let files = Files::of(host);
+        let home = files.walk(&host.home).real.clone();
         let credentials = Credentials::of(&home);
-        Self { host, files, home, credentials, pieces: BTreeMap::new(), hidden: Vec::new() }
+        let (pieces, of_tools, hidden) = (HashMap::new(), Vec::new(), Vec::new());
+        Self { host, files, home, credentials, pieces, of_tools, hidden }
     }
 
     /// Shows a path of the host at its own place, with the links that lead to it.
     pub(crate) fn show(&mut self, path: &Path, manner: Manner) -> Shown {
-        let walk = self.files.walk(path, &self.host.workspace);
-        let Some(end) = walk.end.clone() else {
+        let walk = self.files.walk(path);
+        if walk.end.is_none() {
             if !walk.stopped {
                 return Shown::Missing;
             }
             self.add_links(&walk);
             return Shown::InWorkspace;
-        };
+        }
         if manner != Manner::Overlay && self.is_seen(&walk.real) {
             self.add_links(&walk);
-            return Shown::At(walk.real);
+            return Shown::At(walk.real.clone());
         }
         if let Some(why) = self.objection(&walk.real, manner) {
             return self.hide(path, why);
@@ -84,22 +89,24 @@ impl<'a> Assembly<'a> {
             Reach::Plainly => false,
         };
         self.add_links(&walk);
-        self.add_source(&walk.real, &end, manner, map_owner);
-        Shown::At(walk.real)
+        self.add_source(&walk, manner, map_owner);
+        Shown::At(walk.real.clone())
     }
 
-    fn add_source(&mut self, real: &Path, end: &Node, manner: Manner, map_owner: bool) {
-        let source = self.files.outside(real);
-        let target = real.to_owned();
-        let is_directory = end.what == What::Directory;
-        let recursive =
-            self.host.mount_points.iter().any(|point| point != &source && point.starts_with(&source));
+    fn add_source(&mut self, walk: &Walk, manner: Manner, map_owner: bool) {
+        let source = self.files.outside(&walk.real);
+        let target = walk.real.clone();
+        let recursive = self.host.mount_points.iter().any(|point| lies_below(point, &source));
+        if walk.is_directory() && matches!(manner, Manner::ReadOnly | Manner::Overlay) {
+            self.of_tools.push(target.clone());
+        }
         // The kernel refuses an overlay whose lower directory has mounts below it in a user namespace.
-        let piece = if manner == Manner::Overlay && is_directory && !recursive {
-            let owned = self.host.caller != self.host.inside && end.uid == self.host.caller.uid;
-            Piece::Overlay { lower: source, target, map_owner: owned }
+        let piece = if manner == Manner::Overlay && walk.is_directory() && !recursive {
+            let is_callers = walk.end.as_ref().is_some_and(|end| end.uid == self.host.caller.uid);
+            let map_owner = self.host.caller != self.host.inside && is_callers;
+            Piece::Overlay { lower: source, target, map_owner }
         } else {
-            let kind = if is_directory { Kind::Directory } else { Kind::File };
+            let kind = if walk.is_directory() { Kind::Directory } else { Kind::File };
             Piece::ReadOnly { source, target, kind, recursive, map_owner }
         };
         self.insert(piece);
@@ -107,20 +114,17 @@ impl<'a> Assembly<'a> {
 
     /// Shows a file or directory of the system's settings: small files as copies, because a mount costs more.
     pub(crate) fn show_settings(&mut self, path: &Path) {
-        let walk = self.files.walk(path, &self.host.workspace);
-        let plain = matches!(&walk.end, Some(Node { what: What::File, .. }));
-        if !plain || self.is_seen(&walk.real) || walk.stopped {
-            self.show(path, Manner::ReadOnly);
-            return;
-        }
-        let readable = reach(&walk, self.host.caller, self.host.inside) == Reach::Plainly;
-        match self.files.read(&walk.real, COPY_MAX).filter(|_| readable) {
+        let walk = self.files.walk(path);
+        let is_plain = walk.is_file() && !self.is_seen(&walk.real);
+        let is_readable = reach(&walk, self.host.caller, self.host.inside) == Reach::Plainly;
+        let contents = (is_plain && is_readable).then(|| self.files.read(&walk.real, COPY_MAX)).flatten();
+        match contents {
             Some(contents) => {
                 self.add_links(&walk);
-                self.insert(Piece::Generated { target: walk.real, contents, mode: 0o644 });
+                self.insert(Piece::Generated { target: walk.real.clone(), contents, mode: 0o644 });
             }
             None => {
-                self.show(path, Manner::ReadOnly);
+                self.show(path, Manner::Settings);
             }
         }
     }
@@ -156,12 +160,12 @@ impl<'a> Assembly<'a> {
 
     /// Adds a piece; an earlier one at the same place stays.
     pub(crate) fn insert(&mut self, piece: Piece) {
-        self.pieces.entry(piece.target().to_owned()).or_insert(piece);
+        self.pieces.entry(piece.target().into()).or_insert(piece);
     }
 
     /// Writes a file inside anew from what was generated for it so far.
     pub(crate) fn replace_text(&mut self, target: &Path, write: impl FnOnce(Option<String>) -> String) {
-        let earlier = match self.pieces.remove(target) {
+        let earlier = match self.pieces.remove(target.as_os_str()) {
             Some(Piece::Generated { contents, .. }) => String::from_utf8(contents).ok(),
             _ => None,
         };
@@ -180,9 +184,8 @@ impl<'a> Assembly<'a> {
 
     /// Covers something that an earlier piece shows.
     pub(crate) fn mask(&mut self, path: &Path, why: &str) {
-        let Some(node) = self.files.node(path) else { return };
-        let kind = if node.what == What::Directory { Kind::Directory } else { Kind::File };
-        self.pieces.insert(path.to_owned(), Piece::Mask { target: path.to_owned(), kind });
+        let kind = if self.files.is_directory(path) { Kind::Directory } else { Kind::File };
+        self.pieces.insert(path.into(), Piece::Mask { target: path.to_owned(), kind });
         self.hide(path, format!("it is masked: {why}"));
     }
 
@@ -206,28 +209,33 @@ impl<'a> Assembly<'a> {
 
     /// Returns the innermost piece that a path lies in.
     pub(crate) fn covering(&self, real: &Path) -> Option<&Piece> {
-        real.ancestors().find_map(|ancestor| self.pieces.get(ancestor))
+        real.ancestors().find_map(|ancestor| self.pieces.get(ancestor.as_os_str()))
     }
 
-    /// Returns the directories and files of tools that are shown, without those of the system.
-    pub(crate) fn sources(&self) -> Vec<(PathBuf, Kind)> {
-        let shown = |piece: &Piece| match piece {
-            Piece::ReadOnly { target, kind, .. } => Some((target.clone(), *kind)),
-            Piece::Overlay { target, .. } => Some((target.clone(), Kind::Directory)),
-            _ => None,
-        };
-        self.pieces.values().filter_map(shown).collect()
+    /// Returns the directories of tools that are shown.
+    pub(crate) fn directories_of_tools(&self) -> Vec<PathBuf> {
+        self.of_tools.clone()
     }
 
     /// Returns the pieces in order, with the directories between them, and what is hidden.
     pub(crate) fn finish(mut self) -> (Vec<Piece>, Vec<Hidden>) {
         let between: Vec<PathBuf> =
-            self.pieces.keys().flat_map(|target| self.missing_parents(target)).collect();
+            self.pieces.keys().flat_map(|target| self.missing_parents(Path::new(target))).collect();
         for target in between {
             self.insert(Piece::Directory { target, mode: 0o755 });
         }
-        // Components compare one by one, so a parent always comes before what is below it.
-        (self.pieces.into_values().collect(), self.hidden)
+        let mut pieces: Vec<Piece> = self.pieces.into_values().collect();
+        // With the separator as the least of bytes, a parent always comes before what is below it.
+        pieces.sort_by_cached_key(|piece| {
+            piece
+                .target()
+                .as_os_str()
+                .as_encoded_bytes()
+                .split(|b| *b == b'/')
+                .map(<[u8]>::to_vec)
+                .collect::<Vec<_>>()
+        });
+        (pieces, self.hidden)
     }
 
     fn missing_parents(&self, target: &Path) -> Vec<PathBuf> {
@@ -236,7 +244,8 @@ impl<'a> Assembly<'a> {
     }
 }
 
-/// Returns a path as it may be put into a sentence.
-pub(crate) fn quoted(path: &Path) -> String {
-    format!("`{}`", escape(&path.to_string_lossy()))
+fn lies_below(path: &Path, directory: &Path) -> bool {
+    let directory = directory.as_os_str().as_encoded_bytes();
+    let rest = path.as_os_str().as_encoded_bytes().strip_prefix(directory);
+    rest.is_some_and(|rest| directory.ends_with(b"/") || rest.starts_with(b"/"))
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::assembly::Assembly;
 use super::error::ViewError;
+use super::files::Files;
 use super::host::Host;
 use super::piece::Piece;
 
@@ -47,7 +48,7 @@ fn check_system(workspace: &Path) -> Result<(), ViewError> {
 }
 
 fn check_home(host: &Host) -> Result<(), ViewError> {
-    let real = super::files::Files::below(&host.root).walk(&host.home, Path::new("")).real;
+    let real = Files::of(host).walk(&host.home).real.clone();
     let held = [&host.home, &real].into_iter().find(|home| home.starts_with(&host.workspace));
     match held {
         Some(home) => {

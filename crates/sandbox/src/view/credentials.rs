@@ -1,5 +1,6 @@
 //! Which places and names hold credentials, and what looks like a secret.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use super::data::{CREDENTIALS, rows};
@@ -8,21 +9,35 @@ use super::files::is_like;
 /// The table of credentials, for one home.
 pub(crate) struct Credentials {
     home: PathBuf,
-    places: Vec<(&'static str, &'static str)>,
-    names: Vec<(&'static str, &'static str)>,
+    places: Vec<Line>,
+    names: Vec<Line>,
+}
+
+/// A line of the table: the place below the home or the name, and the reason.
+struct Line {
+    pattern: &'static str,
+    has_star: bool,
+    why: &'static str,
 }
 
 impl Credentials {
     /// Returns the table with its places below a home, which has no links.
     pub(crate) fn of(home: &Path) -> Self {
-        let (places, names) = rows::<2>(CREDENTIALS).map(|[pattern, why]| (pattern, why)).partition(is_place);
-        Self { home: home.to_owned(), places, names }
+        let mut table = Self { home: home.to_owned(), places: Vec::new(), names: Vec::new() };
+        for [pattern, why] in rows::<2>(CREDENTIALS) {
+            let line = |pattern: &'static str| Line { pattern, has_star: pattern.contains('*'), why };
+            match pattern.strip_prefix("~/") {
+                Some(below) => table.places.push(line(below)),
+                None => table.names.push(line(pattern)),
+            }
+        }
+        table
     }
 
     /// Returns the reason when a path is a place of credentials or lies in one.
     pub(crate) fn place_of(&self, path: &Path) -> Option<&'static str> {
         let below = path.strip_prefix(&self.home).ok()?;
-        self.places.iter().find(|(place, _)| is_in(below, &place[2..])).map(|(_, why)| *why)
+        self.places.iter().find(|place| place.holds(below)).map(|place| place.why)
     }
 
     /// Returns the places that lie inside a directory, as patterns, with their reasons.
@@ -31,33 +46,38 @@ impl Credentials {
         let below = below.as_os_str().as_encoded_bytes();
         let inside =
             |place: &str| place.as_bytes().strip_prefix(below).is_some_and(|rest| rest.starts_with(b"/"));
-        let inside = self.places.iter().filter(|(place, _)| below.is_empty() || inside(&place[2..]));
-        inside.map(|(place, why)| (self.home.join(&place[2..]), *why)).collect()
+        let inside = self.places.iter().filter(|place| below.is_empty() || inside(place.pattern));
+        inside.map(|place| (self.home.join(place.pattern), place.why)).collect()
     }
 
     /// Returns the reason when a name is one that holds credentials.
-    pub(crate) fn name_of(&self, name: &std::ffi::OsStr, is_directory: bool) -> Option<&'static str> {
-        let fits = |pattern: &str| match pattern.strip_suffix('/') {
-            Some(pattern) => is_directory && is_like(name, pattern),
-            None => !is_directory && is_like(name, pattern),
+    pub(crate) fn name_of(&self, name: &OsStr, is_directory: bool) -> Option<&'static str> {
+        self.names.iter().find(|line| line.names(name, is_directory)).map(|line| line.why)
+    }
+}
+
+impl Line {
+    /// Tells whether a path below the home is this place or lies in it.
+    fn holds(&self, below: &Path) -> bool {
+        if self.has_star {
+            let mut parts = below.iter();
+            return Path::new(self.pattern)
+                .iter()
+                .all(|wanted| parts.next().is_some_and(|part| is_like(part, wanted)));
+        }
+        let rest = below.as_os_str().as_encoded_bytes().strip_prefix(self.pattern.as_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+    }
+
+    /// Tells whether a name is of this kind.
+    fn names(&self, name: &OsStr, is_directory: bool) -> bool {
+        let (pattern, for_directories) = match self.pattern.strip_suffix('/') {
+            Some(pattern) => (pattern, true),
+            None => (self.pattern, false),
         };
-        self.names.iter().find(|(pattern, _)| fits(pattern)).map(|(_, why)| *why)
+        is_directory == for_directories
+            && if self.has_star { is_like(name, pattern) } else { name == pattern }
     }
-}
-
-fn is_place((pattern, _): &(&str, &str)) -> bool {
-    pattern.starts_with("~/")
-}
-
-fn is_in(below: &Path, place: &str) -> bool {
-    if place.contains('*') {
-        let mut parts = below.components();
-        return Path::new(place)
-            .components()
-            .all(|wanted| parts.next().is_some_and(|part| is_like(part, wanted)));
-    }
-    let rest = below.as_os_str().as_encoded_bytes().strip_prefix(place.as_bytes());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
 }
 
 /// Tells whether the name of a setting says that its value is a secret.
@@ -173,15 +193,17 @@ fn user_of(authority: &str) -> Option<&str> {
 
 /// Tells whether a line of the text gives a value to a name that says it is a secret.
 fn assigns_secret(text: &str) -> bool {
-    text.lines().any(|line| {
-        let Some((name, value)) = line.split_once(['=', ':']) else { return false };
-        let name = name.trim().trim_start_matches("export ").trim_matches(['"', '\'', ' ']);
-        let value = value.trim().trim_matches(['"', '\'', ' ', ',', ';']);
-        let is_name =
-            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:/@".contains(&b));
-        // A value that is looked up elsewhere, or shorter than any password, is none.
-        is_name && names_secret(name) && value.len() >= 6 && !value.starts_with(['$', '(', '{', '<', '`'])
-    })
+    text.lines().any(|line| ['=', ':'].into_iter().any(|separator| line_assigns_secret(line, separator)))
+}
+
+fn line_assigns_secret(line: &str, separator: char) -> bool {
+    let Some((name, value)) = line.split_once(separator) else { return false };
+    let name = name.trim().trim_start_matches("export ").trim_matches(['"', '\'', ' ']);
+    let value = value.trim().trim_matches(['"', '\'', ' ', ',', ';']);
+    let is_name =
+        !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.:/@".contains(&b));
+    // A value that is looked up elsewhere, or shorter than any password, is none.
+    is_name && names_secret(name) && value.len() >= 6 && !value.starts_with(['$', '(', '{', '<', '`'])
 }
 
 /// Tells whether a script holds a secret: like [`looks_secret`], but checksums and names of parameters are common in

@@ -34,7 +34,7 @@ pub(crate) fn rows<const COLUMNS: usize>(
     table: &'static str,
 ) -> impl Iterator<Item = [&'static str; COLUMNS]> {
     lines(table).filter_map(|line| {
-        let columns: Vec<&str> = line.split(" | ").map(str::trim).collect();
+        let columns: Vec<&str> = line.split('|').map(str::trim).collect();
         columns.try_into().ok()
     })
 }

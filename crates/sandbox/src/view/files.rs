@@ -1,19 +1,23 @@
 //! Looks at the host's files below a root, one link at a time, without opening anything that could block.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, VecDeque};
-use std::ffi::OsString;
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use rustix::fs::{CWD, Mode, OFlags};
+
+use super::host::Host;
+use super::reach::may_search;
 
 /// The kernel follows at most 40 links in one path (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
 /// What stands at a path, itself and not what it links to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Node {
     pub(crate) what: What,
     pub(crate) mode: u32,
@@ -22,7 +26,7 @@ pub(crate) struct Node {
 }
 
 /// What kind of thing stands at a path.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum What {
     Directory,
     File,
@@ -31,90 +35,131 @@ pub(crate) enum What {
 }
 
 /// What was met on the way along a path.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Walk {
     /// The path without links, as far as it was followed.
     pub(crate) real: PathBuf,
     /// The links on the way: where each stands (without links in its own path), and what it holds.
     pub(crate) links: Vec<(PathBuf, PathBuf)>,
-    /// The directories that were searched.
-    pub(crate) searched: Vec<Node>,
+    /// Whether the caller may search every directory on the way, without the help of a supplementary group.
+    pub(crate) searchable: bool,
     /// What stands at the end; nothing when the path leads nowhere.
-    pub(crate) end: Option<Node>,
-    /// Whether the walk stopped because it entered a place that is not to be looked into.
+    pub(crate) end: Option<Rc<Node>>,
+    /// Whether the walk stopped because it entered the workspace.
     pub(crate) stopped: bool,
 }
 
-/// The host's files below a root.
+impl Walk {
+    /// Tells whether a directory stands at the end.
+    pub(crate) fn is_directory(&self) -> bool {
+        self.end.as_ref().is_some_and(|node| node.what == What::Directory)
+    }
+
+    /// Tells whether an ordinary file stands at the end.
+    pub(crate) fn is_file(&self) -> bool {
+        self.end.as_ref().is_some_and(|node| node.what == What::File)
+    }
+}
+
+/// The host's files. What was looked at is remembered: a view is of one moment.
 pub(crate) struct Files<'a> {
-    root: &'a Path,
-    seen: RefCell<HashMap<PathBuf, Option<Node>>>,
+    host: &'a Host,
+    nodes: RefCell<HashMap<OsString, Option<Rc<Node>>>>,
+    walks: RefCell<HashMap<OsString, Rc<Walk>>>,
+    names: RefCell<HashMap<OsString, Rc<[OsString]>>>,
 }
 
 impl<'a> Files<'a> {
-    pub(crate) fn below(root: &'a Path) -> Self {
-        Self { root, seen: RefCell::default() }
+    pub(crate) fn of(host: &'a Host) -> Self {
+        Self { host, nodes: RefCell::default(), walks: RefCell::default(), names: RefCell::default() }
     }
 
     /// Returns where a path of the host really is: below the root.
     pub(crate) fn outside(&self, path: &Path) -> PathBuf {
-        self.root.join(path.strip_prefix("/").unwrap_or(path))
+        self.host.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
     /// Returns what stands at a path whose parents hold no links.
-    pub(crate) fn node(&self, path: &Path) -> Option<Node> {
-        if let Some(known) = self.seen.borrow().get(path) {
+    pub(crate) fn node(&self, path: &Path) -> Option<Rc<Node>> {
+        if let Some(known) = self.nodes.borrow().get(path.as_os_str()) {
             return known.clone();
         }
-        let node = look(&self.outside(path));
-        self.seen.borrow_mut().insert(path.to_owned(), node.clone());
+        let node = look(&self.outside(path)).map(Rc::new);
+        self.nodes.borrow_mut().insert(path.into(), node.clone());
         node
     }
 
     /// Tells whether a directory stands at a path whose parents hold no links.
     pub(crate) fn is_directory(&self, path: &Path) -> bool {
-        matches!(self.node(path), Some(Node { what: What::Directory, .. }))
+        self.node(path).is_some_and(|node| node.what == What::Directory)
     }
 
-    /// Follows a path to its end, or up to the place `stop` that is not to be looked into.
+    /// Follows a path to its end, or up to the workspace, which is not looked into.
     ///
     /// What lies in the workspace was perhaps written by the agent: a link there must not choose what is shown.
-    pub(crate) fn walk(&self, path: &Path, stop: &Path) -> Walk {
-        let mut walk = Walk { real: PathBuf::from("/"), ..Walk::default() };
-        let mut ahead: VecDeque<OsString> = parts(path).collect();
-        walk.end = self.node(&walk.real);
-        while let Some(part) = ahead.pop_front() {
-            if part == ".." {
-                walk.real.pop();
-                walk.end = self.node(&walk.real);
-                continue;
-            }
-            let Some(Node { what: What::Directory, .. }) = walk.end else {
-                walk.end = None;
-                return walk;
-            };
-            walk.searched.extend(walk.end.take());
-            walk.real.push(&part);
-            if walk.real == stop {
-                walk.real.extend(ahead);
-                walk.stopped = true;
-                return walk;
-            }
-            walk.end = self.node(&walk.real);
-            if let Some(Node { what: What::Link(to), .. }) = walk.end.clone() {
-                if walk.links.len() == MAX_LINKS {
-                    walk.end = None;
-                    return walk;
-                }
-                walk.links.push((walk.real.clone(), to.clone()));
-                walk.real = if to.is_absolute() { PathBuf::from("/") } else { parent(&walk.real) };
-                walk.end = self.node(&walk.real);
-                for part in parts(&to).collect::<Vec<_>>().into_iter().rev() {
-                    ahead.push_front(part);
-                }
-            }
+    pub(crate) fn walk(&self, path: &Path) -> Rc<Walk> {
+        self.walk_on(path, MAX_LINKS)
+    }
+
+    fn walk_on(&self, path: &Path, links_left: usize) -> Rc<Walk> {
+        if let Some(known) = self.walks.borrow().get(path.as_os_str()) {
+            return Rc::clone(known);
         }
+        let walk = match path.components().next_back() {
+            Some(Component::Normal(name)) => self.step(&self.walk_parent(path, links_left), name, links_left),
+            Some(Component::ParentDir) => self.step_up(&self.walk_parent(path, links_left), links_left),
+            _ => self.start(),
+        };
+        let walk = Rc::new(walk);
+        self.walks.borrow_mut().insert(path.into(), Rc::clone(&walk));
         walk
+    }
+
+    fn walk_parent(&self, path: &Path, links_left: usize) -> Rc<Walk> {
+        self.walk_on(path.parent().unwrap_or(Path::new("/")), links_left)
+    }
+
+    fn start(&self) -> Walk {
+        let top = PathBuf::from("/");
+        let end = self.node(&top);
+        Walk { real: top, links: Vec::new(), searchable: true, end, stopped: false }
+    }
+
+    fn step_up(&self, from: &Walk, links_left: usize) -> Walk {
+        let up = self.walk_on(from.real.parent().unwrap_or(Path::new("/")), links_left);
+        Walk { links: from.links.clone(), stopped: from.stopped, ..(*up).clone() }
+    }
+
+    fn step(&self, from: &Walk, name: &OsStr, links_left: usize) -> Walk {
+        let mut walk = from.clone();
+        walk.real.push(name);
+        if from.stopped {
+            return walk;
+        }
+        walk.end = None;
+        let Some(directory) = from.end.as_ref().filter(|_| from.is_directory()) else { return walk };
+        walk.searchable &= may_search(directory, self.host.caller);
+        if walk.real == self.host.workspace {
+            walk.stopped = true;
+            return walk;
+        }
+        walk.end = self.node(&walk.real);
+        match walk.end.as_deref() {
+            Some(Node { what: What::Link(to), .. }) => self.follow(&walk, &from.real, to, links_left),
+            _ => walk,
+        }
+    }
+
+    fn follow(&self, link: &Walk, directory: &Path, to: &Path, links_left: usize) -> Walk {
+        let mut links = link.links.clone();
+        links.push((link.real.clone(), to.to_owned()));
+        if links_left == 0 {
+            return Walk { links, end: None, ..link.clone() };
+        }
+        let target = self.walk_on(&directory.join(to), links_left - 1);
+        links.extend(target.links.iter().cloned());
+        let searchable = link.searchable && target.searchable;
+        Walk { links, searchable, ..(*target).clone() }
     }
 
     /// Reads an ordinary file of at most `max` bytes; nothing when it is anything else.
@@ -133,30 +178,38 @@ impl<'a> Files<'a> {
     }
 
     /// Returns the names in a directory, sorted; none when it cannot be read.
-    pub(crate) fn names(&self, directory: &Path) -> Vec<OsString> {
-        let Ok(entries) = std::fs::read_dir(self.outside(directory)) else { return Vec::new() };
+    pub(crate) fn names(&self, directory: &Path) -> Rc<[OsString]> {
+        if let Some(known) = self.names.borrow().get(directory.as_os_str()) {
+            return Rc::clone(known);
+        }
+        let entries = std::fs::read_dir(self.outside(directory)).into_iter().flatten();
         let mut names: Vec<OsString> = entries.filter_map(|entry| Some(entry.ok()?.file_name())).collect();
         names.sort();
+        let names: Rc<[OsString]> = names.into();
+        self.names.borrow_mut().insert(directory.into(), Rc::clone(&names));
         names
     }
 
     /// Returns the paths that match a pattern, in which `*` stands for any part of one name.
     pub(crate) fn matching(&self, pattern: &Path) -> Vec<PathBuf> {
+        if !pattern.as_os_str().as_encoded_bytes().contains(&b'*') {
+            return vec![pattern.to_owned()];
+        }
         let mut found = vec![PathBuf::from("/")];
-        for part in parts(pattern) {
+        for part in pattern.iter().skip(1) {
             let has_star = part.as_encoded_bytes().contains(&b'*');
             found = if has_star {
-                found.iter().flat_map(|directory| self.children_like(directory, &part)).collect()
+                found.iter().flat_map(|directory| self.children_like(directory, part)).collect()
             } else {
-                found.into_iter().map(|directory| directory.join(&part)).collect()
+                found.into_iter().map(|directory| directory.join(part)).collect()
             };
         }
         found
     }
 
-    fn children_like(&self, directory: &Path, pattern: &OsString) -> Vec<PathBuf> {
-        let names = self.names(directory).into_iter();
-        names.filter(|name| is_like(name, pattern)).map(|name| directory.join(name)).collect()
+    fn children_like(&self, directory: &Path, pattern: &OsStr) -> Vec<PathBuf> {
+        let names = self.names(directory);
+        names.iter().filter(|name| is_like(name, pattern)).map(|name| directory.join(name)).collect()
     }
 }
 
@@ -220,18 +273,6 @@ fn look(path: &Path) -> Option<Node> {
     Some(Node { what, mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid() })
 }
 
-fn parts(path: &Path) -> impl Iterator<Item = OsString> + use<'_> {
-    path.components().filter_map(|component| match component {
-        Component::Normal(part) => Some(part.to_owned()),
-        Component::ParentDir => Some("..".into()),
-        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
-    })
-}
-
-fn parent(path: &Path) -> PathBuf {
-    path.parent().unwrap_or(Path::new("/")).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,36 +283,43 @@ mod tests {
         std::fs::create_dir_all(top.path().join("data/home/ada/.cargo")).expect("directories");
         std::fs::write(top.path().join("data/home/ada/.cargo/config.toml"), "x").expect("a file");
         symlink("data/home", top.path().join("home")).expect("a link");
-        symlink("/home/ada/.cargo", top.path().join("tools")).expect("a link");
+        symlink("/home/ada/../ada/.cargo", top.path().join("tools")).expect("a link");
         symlink("loop", top.path().join("loop")).expect("a link");
         top
+    }
+
+    fn host(top: &tempfile::TempDir, workspace: &str) -> Host {
+        Host { workspace: workspace.into(), ..Host::fixture(top.path()) }
     }
 
     #[test]
     fn links_are_followed_below_the_root_and_remembered() {
         let top = fixture();
-        let walk = Files::below(top.path()).walk(Path::new("/tools/config.toml"), Path::new("/none"));
+        let host = host(&top, "/none");
+        let walk = Files::of(&host).walk(Path::new("/tools/config.toml"));
         assert_eq!(walk.real, Path::new("/data/home/ada/.cargo/config.toml"));
-        assert_eq!(walk.end.expect("stands there").what, What::File);
+        assert!(walk.is_file() && walk.searchable);
         let links: Vec<_> = walk.links.iter().map(|(at, to)| (at.to_str(), to.to_str())).collect();
-        let expected = [(Some("/tools"), Some("/home/ada/.cargo")), (Some("/home"), Some("data/home"))];
+        let expected =
+            [(Some("/tools"), Some("/home/ada/../ada/.cargo")), (Some("/home"), Some("data/home"))];
         assert_eq!(links, expected);
     }
 
     #[test]
     fn what_leads_nowhere_or_round_in_circles_has_no_end() {
         let top = fixture();
-        let files = Files::below(top.path());
+        let host = host(&top, "/none");
+        let files = Files::of(&host);
         for path in ["/loop", "/loop/x", "/none", "/data/home/ada/.cargo/config.toml/x"] {
-            assert_eq!(files.walk(Path::new(path), Path::new("/none")).end, None, "{path}");
+            assert_eq!(files.walk(Path::new(path)).end, None, "{path}");
         }
     }
 
     #[test]
     fn a_walk_does_not_look_into_the_workspace() {
         let top = fixture();
-        let walk =
-            Files::below(top.path()).walk(Path::new("/tools/config.toml"), Path::new("/data/home/ada"));
+        let host = host(&top, "/data/home/ada");
+        let walk = Files::of(&host).walk(Path::new("/tools/config.toml"));
         assert!(walk.stopped);
         assert_eq!(walk.real, Path::new("/data/home/ada/.cargo/config.toml"));
     }
@@ -281,7 +329,7 @@ mod tests {
         let top = fixture();
         let pipe = top.path().join("pipe");
         rustix::fs::mknodat(CWD, &pipe, rustix::fs::FileType::Fifo, Mode::RWXU, 0).expect("a pipe");
-        assert_eq!(Files::below(top.path()).read(Path::new("/pipe"), 100), None);
+        assert_eq!(Files::of(&host(&top, "/none")).read(Path::new("/pipe"), 100), None);
     }
 
     #[test]

@@ -39,3 +39,26 @@ pub struct Identity {
     /// The group id.
     pub gid: u32,
 }
+
+#[cfg(test)]
+impl Host {
+    /// Returns a host for tests: a directory, a caller named ada with a home in it, and nothing else.
+    pub(crate) fn fixture(root: &std::path::Path) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let owner = std::fs::metadata(root).expect("the root of a fixture");
+        let ada = Identity { uid: owner.uid(), gid: owner.gid() };
+        Self {
+            root: root.to_owned(),
+            home: "/home/ada".into(),
+            user: "ada".to_owned(),
+            caller: ada,
+            inside: ada,
+            environment: BTreeMap::new(),
+            workspace: "/home/ada/project".into(),
+            state_dir: "/home/ada/.local/state/fumehood".into(),
+            mount_points: Vec::new(),
+            terminal: false,
+            offline: true,
+        }
+    }
+}

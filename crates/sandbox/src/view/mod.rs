@@ -14,12 +14,14 @@ mod clean;
 mod clean_maven;
 mod credentials;
 mod data;
+mod elf;
 mod environment;
 mod error;
 mod etc;
 mod files;
 mod host;
 mod piece;
+mod programs;
 mod reach;
 mod search_path;
 mod tools;
@@ -78,7 +80,7 @@ impl View {
         let mut assembly = Assembly::new(host);
         match programs {
             Programs::Any => Self::whole(&mut assembly).map(|view| view.finish(assembly)),
-            Programs::Only(_) => todo!(),
+            Programs::Only(list) => Self::reduced(&mut assembly, list).map(|view| view.finish(assembly)),
         }
     }
 
@@ -96,6 +98,25 @@ impl View {
             Sources { home: &place.home, path: &path, found: &found, runtime_dir: &place.runtime_dir, shell };
         let environment = environment::environment(assembly, &sources)?;
         Ok(Unfinished { environment, executables: Executables::Any })
+    }
+
+    /// A view in which only the listed programs and what they need is there, and no tool of the home.
+    fn reduced(assembly: &mut Assembly<'_>, list: &[OsText]) -> Result<Unfinished, ViewError> {
+        let shell = shell(assembly);
+        let place = add_places(assembly, shell);
+        let listed = programs::show_programs(assembly, list)?;
+        add_git_settings(assembly);
+        mask_credentials(assembly);
+        checks::check_state(assembly)?;
+        let sources = Sources {
+            home: &place.home,
+            path: &listed.path,
+            found: &Found::default(),
+            runtime_dir: &place.runtime_dir,
+            shell,
+        };
+        let environment = environment::environment(assembly, &sources)?;
+        Ok(Unfinished { environment, executables: Executables::Only(listed.executables) })
     }
 }
 
@@ -132,10 +153,10 @@ fn show_system(assembly: &mut Assembly<'_>) -> Result<(), ViewError> {
 /// Adds everything that is the same with and without a list of programs: writable places, the home and `/etc`.
 fn add_places(assembly: &mut Assembly<'_>, shell: &str) -> Places {
     for [path, mode, _] in rows::<3>(PRIVATE) {
-        let walk = assembly.files.walk(Path::new(path), &assembly.host.workspace);
+        let walk = assembly.files.walk(Path::new(path));
         assembly.add_links(&walk);
         let mode = u32::from_str_radix(mode, 8).unwrap_or(0o700);
-        assembly.insert(Piece::Private { target: walk.real, mode });
+        assembly.insert(Piece::Private { target: walk.real.clone(), mode });
     }
     let home = add_home(assembly);
     let runtime_dir = PathBuf::from(format!("/run/user/{}", assembly.host.inside.uid));
@@ -147,7 +168,7 @@ fn add_places(assembly: &mut Assembly<'_>, shell: &str) -> Places {
 /// Adds an empty home at the caller's place, and returns the place as `HOME` names it.
 fn add_home(assembly: &mut Assembly<'_>) -> PathBuf {
     let host = assembly.host;
-    let walk = assembly.files.walk(&host.home, &host.workspace);
+    let walk = assembly.files.walk(&host.home);
     let is_system = checks::SYSTEM_PLACES.iter().any(|place| walk.real.starts_with(place));
     // Users of services have no home, or `/` or `/usr/sbin` for one: they get an ordinary one.
     if walk.end.is_none() || walk.stopped || walk.real.parent().is_none() || is_system {
@@ -156,12 +177,12 @@ fn add_home(assembly: &mut Assembly<'_>) -> PathBuf {
         return target;
     }
     assembly.add_links(&walk);
-    assembly.insert(Piece::Private { target: walk.real, mode: 0o700 });
+    assembly.insert(Piece::Private { target: walk.real.clone(), mode: 0o700 });
     host.home.clone()
 }
 
 fn shell(assembly: &Assembly<'_>) -> &'static str {
-    let bash = assembly.files.walk(Path::new("/bin/bash"), &assembly.host.workspace);
+    let bash = assembly.files.walk(Path::new("/bin/bash"));
     if bash.end.is_some() { "/bin/bash" } else { "/bin/sh" }
 }
 
@@ -172,7 +193,7 @@ fn keep_xdg_places(assembly: &mut Assembly<'_>, found: &mut Found) {
             continue;
         };
         let place = PathBuf::from(&value);
-        let walk = assembly.files.walk(&place, &assembly.host.workspace);
+        let walk = assembly.files.walk(&place);
         if !place.is_absolute() || walk.end.is_none() && !walk.stopped {
             continue;
         }
@@ -193,7 +214,7 @@ fn add_git_settings(assembly: &mut Assembly<'_>) {
     let config = config.unwrap_or_else(|| home.join(".config"));
     let mut text = String::new();
     for path in [config.join("git/config"), home.join(".gitconfig")] {
-        let walk = assembly.files.walk(&path, &assembly.host.workspace);
+        let walk = assembly.files.walk(&path);
         let file = assembly.files.read(&walk.real, 64 * 1024).filter(|_| walk.end.is_some());
         let cleaned = file.and_then(|file| Format::Git.clean(&file));
         text.push_str(&cleaned.unwrap_or_default().text);
@@ -208,23 +229,26 @@ fn add_git_settings(assembly: &mut Assembly<'_>) {
 
 /// Masks the places and names of credentials inside what is shown of tools.
 fn mask_credentials(assembly: &mut Assembly<'_>) {
-    let of_system = |path: &Path| rows::<2>(SYSTEM).any(|[system, _]| path.starts_with(system));
-    for (directory, kind) in assembly.sources() {
-        if kind == Kind::File || of_system(&directory) || directory.starts_with("/etc") {
-            continue;
-        }
+    for directory in assembly.directories_of_tools() {
         for (pattern, why) in assembly.credentials.places_inside(&directory) {
             for path in assembly.files.matching(&pattern) {
                 mask_if_seen(assembly, &path, why);
             }
         }
-        for parent in [directory.clone(), directory.join("etc")] {
-            for name in assembly.files.names(&parent) {
-                let path = parent.join(&name);
-                let is_directory = assembly.files.is_directory(&path);
-                if let Some(why) = assembly.credentials.name_of(&name, is_directory) {
-                    mask_if_seen(assembly, &path, why);
-                }
+        mask_names(assembly, &directory);
+        if assembly.files.names(&directory).iter().any(|name| name == "etc") {
+            mask_names(assembly, &directory.join("etc"));
+        }
+    }
+}
+
+fn mask_names(assembly: &mut Assembly<'_>, directory: &Path) {
+    for name in assembly.files.names(directory).iter() {
+        for is_directory in [false, true] {
+            let Some(why) = assembly.credentials.name_of(name, is_directory) else { continue };
+            let path = directory.join(name);
+            if assembly.files.is_directory(&path) == is_directory {
+                mask_if_seen(assembly, &path, why);
             }
         }
     }

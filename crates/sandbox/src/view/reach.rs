@@ -3,7 +3,7 @@
 //! An ordinary user cannot give up supplementary groups, so they stay effective inside. What only such a group opens
 //! is therefore not shown at all.
 
-use super::files::{Node, Walk, What};
+use super::files::{Node, Walk};
 use super::host::Identity;
 
 const READ: u32 = 0o4;
@@ -24,10 +24,10 @@ pub(crate) enum Reach {
 pub(crate) fn reach(walk: &Walk, caller: Identity, inside: Identity) -> Reach {
     let Some(end) = &walk.end else { return Reach::Not };
     // The caller finds the way and hands the command what is at its end, so only the caller has to search.
-    if !walk.searched.iter().all(|directory| caller.uid == 0 || allows(directory, caller, SEARCH)) {
+    if !walk.searchable {
         return Reach::Not;
     }
-    let needed = if end.what == What::Directory { READ | SEARCH } else { READ };
+    let needed = if walk.is_directory() { READ | SEARCH } else { READ };
     if allows(end, inside, needed) {
         Reach::Plainly
     } else if caller != inside && end.uid == caller.uid && allows(end, caller, needed) {
@@ -35,6 +35,11 @@ pub(crate) fn reach(walk: &Walk, caller: Identity, inside: Identity) -> Reach {
     } else {
         Reach::Not
     }
+}
+
+/// Tells whether a user may pass through a directory.
+pub(crate) fn may_search(directory: &Node, who: Identity) -> bool {
+    who.uid == 0 || allows(directory, who, SEARCH)
 }
 
 fn allows(node: &Node, who: Identity, needed: u32) -> bool {
@@ -48,6 +53,7 @@ fn allows(node: &Node, who: Identity, needed: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::files::What;
     use super::*;
 
     const ADA: Identity = Identity { uid: 1000, gid: 1000 };
@@ -58,25 +64,26 @@ mod tests {
         Node { what: What::Directory, mode, uid, gid }
     }
 
-    fn walk(searched: Node, end: Node) -> Walk {
-        Walk { searched: vec![searched], end: Some(end), ..Walk::default() }
+    fn at(searchable: bool, end: Node) -> Walk {
+        Walk { real: "/x".into(), links: Vec::new(), searchable, end: Some(end.into()), stopped: false }
     }
 
     #[test]
     fn what_only_a_supplementary_group_opens_is_out_of_reach() {
-        let top = || node(0o755, 0, 0);
-        assert_eq!(reach(&walk(top(), node(0o750, 0, DOCKER)), ADA, ADA), Reach::Not);
-        assert_eq!(reach(&walk(node(0o750, 0, DOCKER), node(0o755, 0, 0)), ADA, ADA), Reach::Not);
-        assert_eq!(reach(&walk(top(), node(0o755, 0, DOCKER)), ADA, ADA), Reach::Plainly);
-        assert_eq!(reach(&walk(top(), node(0o750, 0, 1000)), ADA, ADA), Reach::Plainly);
-        assert_eq!(reach(&walk(top(), node(0o700, 1000, 1000)), ADA, ADA), Reach::Plainly);
+        assert!(!may_search(&node(0o750, 0, DOCKER), ADA));
+        assert!(may_search(&node(0o711, 0, DOCKER), ADA));
+        assert_eq!(reach(&at(false, node(0o755, 0, 0)), ADA, ADA), Reach::Not);
+        assert_eq!(reach(&at(true, node(0o750, 0, DOCKER)), ADA, ADA), Reach::Not);
+        assert_eq!(reach(&at(true, node(0o755, 0, DOCKER)), ADA, ADA), Reach::Plainly);
+        assert_eq!(reach(&at(true, node(0o750, 0, 1000)), ADA, ADA), Reach::Plainly);
+        assert_eq!(reach(&at(true, node(0o700, 1000, 1000)), ADA, ADA), Reach::Plainly);
     }
 
     #[test]
     fn root_lends_its_own_files_and_nobody_elses() {
-        let home = || node(0o700, 0, 0);
-        assert_eq!(reach(&walk(home(), node(0o755, 0, 0)), ROOT, ADA), Reach::Plainly);
-        assert_eq!(reach(&walk(home(), node(0o700, 0, 0)), ROOT, ADA), Reach::Mapped);
-        assert_eq!(reach(&walk(home(), node(0o700, 1001, 1001)), ROOT, ADA), Reach::Not);
+        assert!(may_search(&node(0o700, 1001, 1001), ROOT));
+        assert_eq!(reach(&at(true, node(0o755, 0, 0)), ROOT, ADA), Reach::Plainly);
+        assert_eq!(reach(&at(true, node(0o700, 0, 0)), ROOT, ADA), Reach::Mapped);
+        assert_eq!(reach(&at(true, node(0o700, 1001, 1001)), ROOT, ADA), Reach::Not);
     }
 }

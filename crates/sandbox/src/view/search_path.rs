@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::assembly::{Assembly, Manner, Shown};
 use super::credentials::script_holds_secret;
 use super::data::{PREFIXES, rows};
-use super::files::{Node, What};
+use super::files::What;
 
 /// PATH when the caller has none, or nothing of it is shown.
 const DEFAULT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
@@ -40,12 +40,12 @@ fn show_directory(assembly: &mut Assembly<'_>, directory: &Path, linked: &mut us
         );
         return false;
     }
-    let walk = assembly.files.walk(directory, &assembly.host.workspace);
+    let walk = assembly.files.walk(directory);
     if walk.stopped {
         assembly.add_links(&walk);
         return true;
     }
-    if !matches!(walk.end, Some(Node { what: What::Directory, .. })) {
+    if !walk.is_directory() {
         return false;
     }
     if assembly.is_seen(&walk.real) {
@@ -78,22 +78,21 @@ fn installation(assembly: &Assembly<'_>, bin: &Path) -> Option<PathBuf> {
 }
 
 fn look_through(assembly: &mut Assembly<'_>, directory: &Path, linked: &mut usize) {
-    for name in assembly.files.names(directory) {
-        let path = directory.join(&name);
-        let node = assembly.files.node(&path);
-        let is_directory = matches!(node, Some(Node { what: What::Directory, .. }));
-        if let Some(why) = assembly.credentials.name_of(&name, is_directory) {
+    for name in assembly.files.names(directory).iter() {
+        let path = directory.join(name);
+        let Some(node) = assembly.files.node(&path) else { continue };
+        if let Some(why) = assembly.credentials.name_of(name, node.what == What::Directory) {
             assembly.mask(&path, why);
             continue;
         }
-        match node {
-            Some(Node { what: What::Directory, .. }) if name.as_encoded_bytes().starts_with(b".") => {
+        match node.what {
+            What::Directory if name.as_encoded_bytes().starts_with(b".") => {
                 assembly.mask(&path, "a hidden directory holds no programs");
             }
-            Some(Node { what: What::File, mode, .. }) => look_at_file(assembly, &path, mode),
-            Some(Node { what: What::Link(_), .. }) => follow(assembly, &path, linked),
-            Some(Node { what: What::Other, .. }) => assembly.mask(&path, "it is no program"),
-            Some(Node { what: What::Directory, .. }) | None => {}
+            What::Directory => {}
+            What::File => look_at_file(assembly, &path, node.mode),
+            What::Link(_) => follow(assembly, &path, linked),
+            What::Other => assembly.mask(&path, "it is no program"),
         }
     }
 }
@@ -119,13 +118,13 @@ fn is_secret_script(assembly: &Assembly<'_>, path: &Path) -> bool {
 
 /// Shows the program that a link on PATH leads to, when it is not shown already.
 fn follow(assembly: &mut Assembly<'_>, link: &Path, linked: &mut usize) {
-    let walk = assembly.files.walk(link, &assembly.host.workspace);
-    let Some(Node { what: What::File, mode, .. }) = walk.end else { return };
+    let walk = assembly.files.walk(link);
+    let Some(end) = walk.end.as_ref().filter(|_| walk.is_file()) else { return };
     if assembly.is_seen(&walk.real) {
         assembly.add_links(&walk);
         return;
     }
-    if mode & 0o111 == 0 || is_secret_script(assembly, &walk.real) {
+    if end.mode & 0o111 == 0 || is_secret_script(assembly, &walk.real) {
         assembly.hide(link, "it leads to a file that is no program, or a script with a secret");
     } else if *linked == MAX_LINKED_FILES {
         assembly.hide(link, "too many links on PATH lead elsewhere: put the directory they lead to on PATH");

@@ -3,18 +3,21 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use super::assembly::{Assembly, Manner, Shown};
 use super::clean::Format;
 use super::credentials::looks_secret;
 use super::data::{TOOLCHAINS, rows};
-use super::files::{Node, What};
 use super::piece::Piece;
 use super::reach::{Reach, reach};
 use super::{clean_maven, host};
 
 /// Settings files are small; a larger one is not what it seems.
 const SETTINGS_MAX: u64 = 64 * 1024;
+
+/// The rows of the table.
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| rows::<5>(TOOLCHAINS).filter_map(Row::parse).collect());
 
 /// One row of the table.
 struct Row {
@@ -54,9 +57,9 @@ pub(crate) struct Found {
 /// Shows every tool that is found.
 pub(crate) fn show_tools(assembly: &mut Assembly<'_>) -> Found {
     let mut found = Found::default();
-    for row in rows::<5>(TOOLCHAINS).filter_map(Row::parse) {
+    for row in ROWS.iter() {
         for (home, variable) in row.homes(assembly.host) {
-            let shown = show_row(assembly, &row, &home);
+            let shown = show_row(assembly, row, &home);
             if shown && !found.tools.contains(&row.tool) {
                 found.tools.push(row.tool);
             }
@@ -74,8 +77,7 @@ pub(crate) fn show_tools(assembly: &mut Assembly<'_>) -> Found {
 
 /// Returns the variables that choose a tool's home; the caller hands over those that it has.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
-    let places = rows::<5>(TOOLCHAINS).filter_map(Row::parse).flat_map(|row| row.places);
-    places.filter_map(|place| place.variable)
+    ROWS.iter().flat_map(|row| &row.places).filter_map(|place| place.variable)
 }
 
 impl Row {
@@ -127,7 +129,7 @@ fn join(home: &Path, below: &str) -> PathBuf {
 
 /// Shows what one row says, below one home; tells whether anything is shown.
 fn show_row(assembly: &mut Assembly<'_>, row: &Row, home: &Path) -> bool {
-    let walk = assembly.files.walk(home, &assembly.host.workspace);
+    let walk = assembly.files.walk(home);
     if walk.stopped {
         assembly.add_links(&walk);
         return true;
@@ -143,7 +145,7 @@ fn show_row(assembly: &mut Assembly<'_>, row: &Row, home: &Path) -> bool {
         parts.iter().for_each(|part| scan(assembly, part));
         return false;
     }
-    let exists = |part: &PathBuf| assembly.files.walk(part, &assembly.host.workspace).end.is_some();
+    let exists = |part: &PathBuf| assembly.files.walk(part).end.is_some();
     // The tool writes beside what is shown (locks, logs, new settings), so its home is a writable place of its own.
     // This comes first: what is shown below it must not count on a read-only place around it.
     if row.part != "." && parts.iter().any(exists) {
@@ -181,10 +183,12 @@ type Written = Result<(Vec<u8>, Option<String>), &'static str>;
 
 /// Writes a file inside that is made from one of the host.
 pub(crate) fn copy(assembly: &mut Assembly<'_>, path: &Path, write: impl FnOnce(&[u8]) -> Written) -> bool {
-    let walk = assembly.files.walk(path, &assembly.host.workspace);
-    let Some(Node { what: What::File, .. }) = walk.end else { return false };
+    let walk = assembly.files.walk(path);
+    if !walk.is_file() {
+        return false;
+    }
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else { return false };
-    let directory = assembly.files.walk(directory, &assembly.host.workspace);
+    let directory = assembly.files.walk(directory);
     if reach(&walk, assembly.host.caller, assembly.host.inside) == Reach::Not {
         assembly.hide(path, "neither its owner nor everyone can read it");
         return false;
@@ -220,7 +224,7 @@ fn scan(assembly: &mut Assembly<'_>, path: &Path) {
 }
 
 fn make_private(assembly: &mut Assembly<'_>, path: &Path) -> bool {
-    let walk = assembly.files.walk(path, &assembly.host.workspace);
+    let walk = assembly.files.walk(path);
     if walk.end.is_some() {
         assembly.add_links(&walk);
         make_writable(assembly, path);
@@ -230,7 +234,7 @@ fn make_private(assembly: &mut Assembly<'_>, path: &Path) -> bool {
 
 /// Makes a tool's home an empty writable place, when it does not lie in one and holds nothing else of importance.
 pub(crate) fn make_writable(assembly: &mut Assembly<'_>, home: &Path) {
-    let walk = assembly.files.walk(home, &assembly.host.workspace);
+    let walk = assembly.files.walk(home);
     let host = assembly.host;
     let holds_more =
         [&assembly.home, &host.workspace, &host.state_dir].iter().any(|it| it.starts_with(&walk.real));
@@ -238,17 +242,17 @@ pub(crate) fn make_writable(assembly: &mut Assembly<'_>, home: &Path) {
         return;
     }
     assembly.add_links(&walk);
-    assembly.insert(Piece::Private { target: walk.real, mode: 0o755 });
+    assembly.insert(Piece::Private { target: walk.real.clone(), mode: 0o755 });
 }
 
 fn exists_inside(assembly: &Assembly<'_>, home: &Path) -> bool {
-    let walk = assembly.files.walk(home, &assembly.host.workspace);
+    let walk = assembly.files.walk(home);
     walk.stopped || walk.end.is_some() && (assembly.is_private(&walk.real) || assembly.is_seen(&walk.real))
 }
 
 /// Tells Maven and Gradle that there is no network. They know no variable for it, only settings.
 fn tell_java_tools(assembly: &mut Assembly<'_>) {
-    let maven = assembly.files.walk(&assembly.home.join(".m2"), &assembly.host.workspace).real;
+    let maven = assembly.files.walk(&assembly.home.join(".m2")).real.clone();
     if assembly.is_seen(&maven.join("repository")) {
         assembly.replace_text(&maven.join("settings.xml"), clean_maven::offline);
     }
@@ -262,7 +266,7 @@ fn tell_java_tools(assembly: &mut Assembly<'_>) {
 fn tool_home(assembly: &Assembly<'_>, variable: &str, below: &str) -> PathBuf {
     let chosen = assembly.host.environment.get(std::ffi::OsStr::new(variable)).map(PathBuf::from);
     let home = chosen.unwrap_or_else(|| assembly.home.join(below));
-    assembly.files.walk(&home, &assembly.host.workspace).real
+    assembly.files.walk(&home).real.clone()
 }
 
 #[cfg(test)]
@@ -280,7 +284,7 @@ mod tests {
 
     #[test]
     fn scanned_files_come_after_what_they_lie_in() {
-        let all: Vec<Row> = rows::<5>(TOOLCHAINS).filter_map(Row::parse).collect();
+        let all = &*ROWS;
         for (at, row) in all.iter().enumerate().filter(|(_, row)| row.how == How::Scanned) {
             let shown_before = |earlier: &Row| {
                 earlier.tool == row.tool && (earlier.part == "." || row.part.starts_with(earlier.part))

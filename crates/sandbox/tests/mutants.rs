@@ -1,0 +1,70 @@
+//! Takes every layer away in the builder, one at a time, and requires that the unchanged prober notices and nothing
+//! runs. Needs the feature `mutants`.
+#![cfg(feature = "mutants")]
+
+mod bench;
+
+use bench::Bench;
+use model::enforcement::Level;
+use model::{Profile, WorkspacePath};
+use sandbox::seccomp::walls;
+use sandbox::{MUTANTS, SandboxError};
+
+/// A bench with something to mask, so that the masks have something to show.
+fn bench() -> Bench {
+    let mut bench = Bench::new();
+    bench.file("secret.env", "TOKEN=x");
+    bench.masks.push(WorkspacePath::parse("secret.env").expect("a path"));
+    bench
+}
+
+/// Says what is wrong when a mutant is not noticed.
+fn noticed(name: &str) -> Result<(), String> {
+    let mut bench = bench();
+    bench.mutant = Some(name.to_owned());
+    match bench.prepare() {
+        Err(SandboxError::NotProved(probes)) if !probes.is_empty() => Ok(()),
+        Err(SandboxError::Setup { .. } | SandboxError::NotEnforceable(_)) => Ok(()),
+        Err(SandboxError::Prepare { step: "workspace options", .. }) => Ok(()),
+        Err(other) => Err(format!("{name}: {other:?}")),
+        Ok(_) => Err(format!("{name}: the sandbox was taken for whole")),
+    }
+}
+
+#[test]
+fn every_layer_that_is_left_out_is_noticed() {
+    let root = rustix::process::geteuid().is_root();
+    let mut missed = Vec::new();
+    for mutant in MUTANTS {
+        // An ordinary user cannot clear groups in the first place, and the report says so.
+        if mutant.name == "groups" && !root {
+            continue;
+        }
+        missed.extend(noticed(mutant.name).err());
+    }
+    assert!(missed.is_empty(), "not noticed: {missed:#?}");
+}
+
+#[test]
+fn every_group_of_the_filter_that_is_left_out_is_noticed() {
+    let missed: Vec<_> =
+        walls().into_iter().filter_map(|group| noticed(&format!("seccomp-{}", group.name())).err()).collect();
+    assert!(missed.is_empty(), "not noticed: {missed:#?}");
+}
+
+#[test]
+fn no_layer_that_a_sandbox_claims_is_without_a_mutant() {
+    for profile in [Profile::strict(), Profile::default_profile()] {
+        let prepared = Bench::under(profile).prepare().expect("a sandbox that holds");
+        for held in prepared.report().held.iter().filter(|held| held.level == Level::Hard) {
+            let has_mutant = MUTANTS.iter().any(|mutant| mutant.layer == held.layer);
+            let claims_nothing = held.by == "no limit was asked for";
+            assert!(has_mutant || claims_nothing, "{} has no mutant", held.layer);
+        }
+    }
+}
+
+#[test]
+fn the_whole_sandbox_holds() {
+    assert!(bench().prepare().is_ok_and(|prepared| prepared.report().probes.iter().all(|probe| probe.held)));
+}
