@@ -45,12 +45,12 @@ pub(super) enum Part {
 /// # Errors
 /// When one of the steps fails. The process must not go on then, and must not be given the key.
 pub fn confine_agent(addresses: &[SocketAddr]) -> Result<Vec<Probe>, String> {
+    refuse_threads()?;
     confine(addresses, None)
 }
 
 pub(super) fn confine(addresses: &[SocketAddr], without: Option<Part>) -> Result<Vec<Probe>, String> {
     let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
-    refuse_threads()?;
     if without != Some(Part::Descriptors) {
         calls::close_all_but_streams().map_err(step("closing descriptors"))?;
     }

@@ -23,8 +23,7 @@ fn confined_without(part: &str) -> Said {
     let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let program = std::env::current_exe().expect("our own file");
     let test = "service::tests::inside";
-    let arguments =
-        ["--exact", test, "--ignored", "--nocapture", "--test-threads=1"].map(std::ffi::OsStr::new);
+    let arguments = ["--exact", test, "--ignored", "--nocapture"].map(std::ffi::OsStr::new);
     let mut started =
         spawn_agent(&program, &arguments, Some(std::process::Stdio::inherit())).expect("starts");
     let port = server.local_addr().expect("an address").port();
@@ -39,11 +38,11 @@ fn confined_without(part: &str) -> Said {
 #[test]
 #[ignore = "started by the other tests, in a process of its own"]
 fn inside() {
-    // The test harness has threads; the process of the product has none yet.
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).expect("a line");
     let (port, part) = line.trim().split_once(' ').expect("a port and a part");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().expect("a number")));
+    // The harness has a thread beside this one. That only matters for what it could still do, which nobody asks it for.
     let part = match part {
         "descriptors" => Some(Part::Descriptors),
         "capabilities" => Some(Part::Capabilities),
@@ -113,8 +112,7 @@ fn a_descriptor_that_was_left_open_is_noticed() {
 fn it_ends_when_nobody_holds_its_standard_input() {
     let program = std::env::current_exe().expect("our own file");
     let test = "service::tests::waits";
-    let arguments =
-        ["--exact", test, "--ignored", "--nocapture", "--test-threads=1"].map(std::ffi::OsStr::new);
+    let arguments = ["--exact", test, "--ignored", "--nocapture"].map(std::ffi::OsStr::new);
     let mut started = spawn_agent(&program, &arguments, None).expect("starts");
     let mut text = [0; 4096];
     while !String::from_utf8_lossy(&text).contains("CONFINED") {
