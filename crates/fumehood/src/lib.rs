@@ -6,10 +6,66 @@
 
 pub mod args;
 pub mod bwrap;
+pub mod error;
 pub mod exit;
 pub mod output;
 pub mod settings;
-/// x
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+mod verbs;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Verb};
+use error::CliError;
+use exit::Exit;
+use output::{Console, json_line};
+use settings::Environment;
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let environment = Environment::of_this_process();
+    let arguments = arguments(std::env::args_os().collect());
+    let cli = match Cli::try_parse_from(arguments) {
+        Ok(cli) => cli,
+        Err(error) => return misused(&error).into(),
+    };
+    let console = Console::new(&cli.global, &environment);
+    let is_bwrap = matches!(cli.verb, Verb::Bwrap(_));
+    let exit = verbs::dispatch(cli, &console, environment)
+        .unwrap_or_else(|error| failed(&console, &error, is_bwrap));
+    if console.is_lost() {
+        console.say_always("fumehood: cannot write all of standard output: is the disk full?");
+        return Exit::Failed.into();
+    }
+    exit.into()
+}
+
+/// Returns the arguments; called by the name of `bwrap`, through a link, we are `fumehood bwrap`.
+fn arguments(mut given: Vec<OsString>) -> Vec<OsString> {
+    let name = given.first().and_then(|program| Path::new(program).file_name());
+    if name.is_some_and(|name| name == "bwrap") {
+        given.splice(..1, ["fumehood".into(), "bwrap".into()]);
+    }
+    given
+}
+
+/// Says what is wrong with the arguments, or what help was asked for.
+fn misused(error: &clap::Error) -> Exit {
+    // When neither stream takes it, there is nobody to tell.
+    let _ = error.print();
+    if error.use_stderr() { Exit::Failed } else { Exit::Success }
+}
+
+fn failed(console: &Console, error: &CliError, is_bwrap: bool) -> Exit {
+    if console.json {
+        console.say_always(&json_line(&error.document()));
+    } else if is_bwrap {
+        console.say_always(&bwrap::fatal(&error.text().replace("\n  ", "; ")));
+    } else {
+        console.say_always(&format!("{} {}", console.err.bad("fumehood:"), error.text()));
+    }
+    Exit::Failed
 }

@@ -159,7 +159,7 @@ Examples:
   fumehood bwrap --ro-bind / / --dev /dev --proc /proc --unshare-pid --die-with-parent -- bash -c true
   fumehood bwrap --ro-bind / / --tmpfs /tmp --bind /src/project /src/project -- make
 
-mini-swe-agent: set `executable` of its bubblewrap environment to a two-line script that runs `fumehood bwrap \"$@\"`.
+mini-swe-agent: set `executable` of its bubblewrap environment to a link named `bwrap` that points to fumehood.
 DeepSeek Harness: `runnerCommand: [fumehood, bwrap]` and `runnerFailureSignatures: ['fumehood: fatal']`.
 
 What is asked for beyond policy is narrowed, and said in one line on standard error. What cannot be honoured is

@@ -23,7 +23,7 @@ pub use record::{
     TaskListArgs, TaskNameArgs, TaskResumeArgs, TaskVerb, WhyArgs,
 };
 pub use result::{ApplyArgs, DiffArgs, DiscardArgs, ForkArgs, TaskChoice, UndoArgs};
-pub use value::{ArgumentError, EnvSetting, InputSetting, Millicpus, Target};
+pub use value::{ActionName, ArgumentError, EnvSetting, InputSetting, Millicpus, Target, TaskName};
 pub use work::{AgentArgs, ApplyMode, LimitOptions, ReproduceArgs, RunArgs, SandboxOptions, ShellArgs};
 
 const STYLES: Styles = Styles::styled()

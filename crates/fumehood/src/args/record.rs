@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use model::{ActionId, Digest, TaskId};
 
 use super::result::TaskChoice;
+use super::value::{ActionName, TaskName};
 
 /// Arguments of `task`.
 #[derive(Debug, Args)]
@@ -75,7 +75,7 @@ Examples:
 #[command(after_long_help = TASK_RESUME_EXAMPLES)]
 pub struct TaskResumeArgs {
     /// The task
-    pub task: TaskId,
+    pub task: TaskName,
     /// Play this transcript in place of a model
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub replay: Option<PathBuf>,
@@ -114,7 +114,7 @@ Examples:
 #[command(after_long_help = SHOW_EXAMPLES)]
 pub struct ShowArgs {
     /// The action; by default the newest of the workspace's open task
-    pub action: Option<ActionId>,
+    pub action: Option<ActionName>,
     /// The workspace whose newest action is meant; by default the one of the current directory
     #[arg(short = 'w', long, value_name = "DIR", conflicts_with = "action", value_hint = ValueHint::DirPath)]
     pub workspace: Option<PathBuf>,
@@ -136,7 +136,7 @@ Examples:
 #[command(after_long_help = WHY_EXAMPLES)]
 pub struct WhyArgs {
     /// The action; by default the newest of the workspace's open task
-    pub action: Option<ActionId>,
+    pub action: Option<ActionName>,
     /// The workspace whose newest action is meant; by default the one of the current directory
     #[arg(short = 'w', long, value_name = "DIR", conflicts_with = "action", value_hint = ValueHint::DirPath)]
     pub workspace: Option<PathBuf>,
@@ -165,7 +165,8 @@ const AUDIT_SHOW_EXAMPLES: &str = "\
 Examples:
   fumehood audit show
   fumehood audit show --task task-aaaaaaaaaaaaaaaa
-  fumehood audit show --from 120 --number 20 --json";
+  fumehood audit show --from 120 --number 20 --json
+  fumehood audit show --head";
 
 /// Arguments of `audit show`.
 #[derive(Debug, Args)]
@@ -173,23 +174,26 @@ Examples:
 pub struct AuditShowArgs {
     /// Only events of this task
     #[arg(long, value_name = "TASK")]
-    pub task: Option<TaskId>,
+    pub task: Option<TaskName>,
     /// Only events of this action
     #[arg(long, value_name = "ACTION", conflicts_with = "task")]
-    pub action: Option<ActionId>,
+    pub action: Option<ActionName>,
     /// Start at the event with this number
     #[arg(long, value_name = "NUMBER", default_value_t = 0)]
     pub from: u64,
     /// At most this many events
     #[arg(short = 'n', long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
     pub number: Option<u64>,
+    /// Only the head: the name of the last record, to be kept elsewhere
+    #[arg(long, conflicts_with_all = ["task", "action", "from", "number"])]
+    pub head: bool,
 }
 
 const AUDIT_VERIFY_EXAMPLES: &str = "\
 Examples:
   fumehood audit verify
   fumehood audit verify record.jsonl
-  fumehood audit verify --head 2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
+  fumehood audit verify --head log-aaaaaaaaaaaaaaaa:7:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
 
 Whoever knows the format could compute all hashes again. So the answer is `internally consistent, not anchored`
 until you give a head that was kept elsewhere. Exit code 1 when an event is wrong; it names the first.";
@@ -202,8 +206,8 @@ pub struct AuditVerifyArgs {
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
     /// A head of the record that was kept elsewhere
-    #[arg(long, value_name = "DIGEST")]
-    pub head: Option<Digest>,
+    #[arg(long, value_name = "HEAD")]
+    pub head: Option<audit::Head>,
 }
 
 const AUDIT_EXPORT_EXAMPLES: &str = "\

@@ -4,16 +4,15 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
-use model::{ActionId, TaskId};
 
-use super::value::Target;
+use super::value::{ActionName, Target, TaskName};
 
 /// Which task is meant: a named one, or the open one of a directory.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TaskChoice {
     /// The task; by default the open one of the workspace
     #[arg(value_name = "TASK")]
-    pub task: Option<TaskId>,
+    pub task: Option<TaskName>,
     /// The workspace whose open task is meant; by default the one of the current directory
     #[arg(short = 'w', long, value_name = "DIR", conflicts_with = "task", value_hint = ValueHint::DirPath)]
     pub workspace: Option<PathBuf>,
@@ -132,7 +131,7 @@ pub struct UndoArgs {
     pub last: u32,
     /// Take off all layers after this action's
     #[arg(long, value_name = "ACTION", conflicts_with = "last")]
-    pub to: Option<ActionId>,
+    pub to: Option<ActionName>,
     /// Put back what the last `apply` overwrote
     #[arg(long, conflicts_with_all = ["last", "to"])]
     pub applied: bool,
@@ -154,5 +153,5 @@ pub struct ForkArgs {
     pub which: TaskChoice,
     /// Start after this action instead of the newest
     #[arg(long, value_name = "ACTION")]
-    pub at: Option<ActionId>,
+    pub at: Option<ActionName>,
 }

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use model::Bytes;
 use model::text::escape;
 use model::units::{UnitError, parse_duration};
-use model::{ActionId, Bytes, TaskId};
 
 /// Says what is wrong with the value of an argument.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,6 +26,12 @@ pub enum ArgumentError {
     /// A number of processors.
     #[error("`{}` is not a number of processors: give for example `2`, `0.5` or `1.25`", escape(.0))]
     Cpus(String),
+    /// No id of a task.
+    #[error("`{}` is not the id of a task, nor the start of one: `fumehood task list` names them", escape(.0))]
+    Task(String),
+    /// No id of an action.
+    #[error("`{}` is not the id of an action, nor the start of one: `fumehood log` names them", escape(.0))]
+    Action(String),
     /// Neither a task nor an action.
     #[error("`{}` is neither a task nor an action: expected `task-…` or `act-…` as `fumehood log` lists them", escape(.0))]
     Target(String),
@@ -133,22 +139,67 @@ impl fmt::Display for Millicpus {
     }
 }
 
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident, $prefix:literal, $error:ident) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Returns the name as it was written.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ArgumentError;
+
+            fn from_str(text: &str) -> Result<Self, ArgumentError> {
+                let rest = text.strip_prefix($prefix).unwrap_or(text);
+                let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+                if (1..=16).contains(&rest.len()) && rest.bytes().all(plain) {
+                    Ok(Self(text.to_owned()))
+                } else {
+                    Err(ArgumentError::$error(text.to_owned()))
+                }
+            }
+        }
+    };
+}
+
+name!(
+    /// A task by its id, or by the start of one.
+    TaskName,
+    "task-",
+    Task
+);
+name!(
+    /// An action by its id, or by the start of one.
+    ActionName,
+    "act-",
+    Action
+);
+
 /// A task or one action of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// The task.
-    Task(TaskId),
+    Task(TaskName),
     /// The action.
-    Action(ActionId),
+    Action(ActionName),
 }
 
 impl FromStr for Target {
     type Err = ArgumentError;
 
     fn from_str(text: &str) -> Result<Self, ArgumentError> {
-        let task = text.parse().map(Self::Task).ok();
-        let action = || text.parse().map(Self::Action).ok();
-        task.or_else(action).ok_or_else(|| ArgumentError::Target(text.to_owned()))
+        let wrong = |_| ArgumentError::Target(text.to_owned());
+        match text.split_once('-') {
+            Some(("task", _)) => text.parse().map(Self::Task).map_err(wrong),
+            Some(("act", _)) => text.parse().map(Self::Action).map_err(wrong),
+            _ => Err(ArgumentError::Target(text.to_owned())),
+        }
     }
 }
 
@@ -218,7 +269,11 @@ mod tests {
     fn a_target_is_a_task_or_an_action() {
         assert!(matches!("task-aaaaaaaaaaaaaaaa".parse(), Ok(Target::Task(_))));
         assert!(matches!("act-aaaaaaaaaaaaaaaa".parse(), Ok(Target::Action(_))));
-        assert!("last".parse::<Target>().is_err());
+        assert!(matches!("act-7k".parse(), Ok(Target::Action(name)) if name.as_str() == "act-7k"));
+        for wrong in ["last", "act-", "act-A", "act-../x", "task-aaaaaaaaaaaaaaaaa", "log-a"] {
+            assert!(wrong.parse::<Target>().is_err(), "{wrong}");
+        }
+        assert!("7k".parse::<TaskName>().is_ok() && "act-7k".parse::<TaskName>().is_err());
     }
 
     #[test]

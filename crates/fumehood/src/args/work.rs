@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum, ValueHint};
-use model::{ActionId, Bytes, TaskId, WorkspacePath};
+use model::{Bytes, WorkspacePath};
 
-use super::value::{EnvSetting, InputSetting, Millicpus, positive_bytes, positive_duration};
+use super::value::{
+    ActionName, EnvSetting, InputSetting, Millicpus, TaskName, positive_bytes, positive_duration,
+};
 
 const RUN_EXAMPLES: &str = "\
 Examples:
@@ -32,7 +34,7 @@ pub struct RunArgs {
     pub new_task: bool,
     /// Run in this task instead of the directory's open one
     #[arg(long, value_name = "TASK", conflicts_with = "workspace")]
-    pub task: Option<TaskId>,
+    pub task: Option<TaskName>,
     /// When the task is busy, run on a fork of it instead of waiting
     #[arg(long)]
     pub fork: bool,
@@ -154,7 +156,7 @@ pub struct ShellArgs {
     pub new_task: bool,
     /// Open the shell in this task instead of the directory's open one
     #[arg(long, value_name = "TASK", conflicts_with = "workspace")]
-    pub task: Option<TaskId>,
+    pub task: Option<TaskName>,
     /// When the task is busy, work on a fork of it instead of waiting
     #[arg(long)]
     pub fork: bool,
@@ -220,7 +222,7 @@ environment are never recorded: give them again with --env. Exit code 1 when som
 #[command(after_long_help = REPRODUCE_EXAMPLES)]
 pub struct ReproduceArgs {
     /// The action
-    pub action: ActionId,
+    pub action: ActionName,
     /// Open a shell in that state instead of running the command
     #[arg(long)]
     pub shell: bool,

@@ -1,7 +1,7 @@
 //! Bubblewrap's arguments, as a typed list of what they ask for.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use model::text::escape;
@@ -368,6 +368,8 @@ pub fn read_descriptor(number: u32) -> std::io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
     use super::*;
 
     fn words(line: &str) -> Vec<OsString> {

@@ -24,6 +24,8 @@ pub struct ActionDocument {
     /// The task that it belongs to.
     #[schemars(with = "Option<String>")]
     pub task: Option<TaskId>,
+    /// How far it came.
+    pub state: State,
     /// Whether the command ran: `unknown` when nobody saw its end.
     pub ran: Ran,
     /// The exit code that `run` leaves with for this action; missing while it runs or when nobody saw its end.
@@ -50,6 +52,26 @@ pub struct ActionDocument {
     pub applied: Vec<AppliedPart>,
     /// Whether its layer was taken off the task.
     pub undone: bool,
+}
+
+/// How far an action came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// It was asked for.
+    Requested,
+    /// The policy allowed it.
+    Decided,
+    /// The policy did not allow it, or a person must.
+    Denied,
+    /// It was allowed, and its sandbox could not be built or proved.
+    NotStarted,
+    /// Its command was started, and has not ended.
+    Started,
+    /// Its command ended.
+    Ended,
+    /// Nobody saw its end.
+    Unknown,
 }
 
 /// Whether a command ran.
@@ -350,6 +372,7 @@ impl ActionDocument {
         Self {
             action,
             task: None,
+            state: State::Requested,
             ran: Ran::No,
             exit_code: None,
             request: None,
@@ -434,16 +457,18 @@ impl ActionDocument {
     /// Says what the events together mean: whether the command ran, and with which code `run` left.
     fn settle(&mut self) {
         use crate::exit::Exit;
-        let refused = self.decision.as_ref().is_some_and(|decision| !decision.is_yes());
-        (self.ran, self.exit_code) = match (&self.end, &self.not_started, &self.sandbox) {
-            (Some(end), _, _) => {
+        let allowed = self.decision.as_ref().map(DecisionPart::is_yes);
+        (self.state, self.ran, self.exit_code) = match (&self.end, &self.not_started, &self.sandbox, allowed)
+        {
+            (Some(end), ..) => {
                 let never = matches!(end.ending, Ending::NotFound | Ending::NotExecutable { .. });
-                (if never { Ran::No } else { Ran::Yes }, Some(Exit::of(&end.ending).code()))
+                (State::Ended, if never { Ran::No } else { Ran::Yes }, Some(Exit::of(&end.ending).code()))
             }
-            (None, Some(_), _) => (Ran::No, Some(Exit::Failed.code())),
-            (None, None, Some(_)) => (Ran::Unknown, None),
-            (None, None, None) if refused => (Ran::No, Some(Exit::Denied.code())),
-            (None, None, None) => (Ran::No, None),
+            (None, Some(_), ..) => (State::NotStarted, Ran::No, Some(Exit::Failed.code())),
+            (None, None, Some(_), _) => (State::Started, Ran::Unknown, None),
+            (None, None, None, Some(false)) => (State::Denied, Ran::No, Some(Exit::Denied.code())),
+            (None, None, None, Some(true)) => (State::Decided, Ran::No, None),
+            (None, None, None, None) => (State::Requested, Ran::No, None),
         };
     }
 

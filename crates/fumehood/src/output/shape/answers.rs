@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schemas as schema;
-use super::{ActionDocument, ChangePart, Moment, Name, Ran, milliseconds, moment, moment_or_none};
+use super::{ActionDocument, ChangePart, Moment, Name, Ran, State, milliseconds, moment, moment_or_none};
 
 /// What every verb writes to standard error with `--json` when it fails.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -153,13 +153,14 @@ impl LogRow {
 
 /// Says in a few words how an action ended.
 fn ending(document: &ActionDocument) -> String {
-    let refused = document.decision.as_ref().filter(|decision| !decision.is_yes());
-    match (&document.end, &document.not_started, refused) {
-        (Some(end), _, _) => end.ending.to_string(),
-        (None, Some(_), _) => "did not start".to_owned(),
-        (None, None, Some(decision)) => format!("denied ({})", model::text::escape(&decision.reason)),
-        (None, None, None) if document.ran == Ran::Unknown => "no end on the record".to_owned(),
-        (None, None, None) => "asked for".to_owned(),
+    match (document.state, &document.end, &document.decision) {
+        (_, Some(end), _) => end.ending.to_string(),
+        (State::Denied, _, Some(decision)) => format!("denied ({})", model::text::escape(&decision.reason)),
+        (State::Denied, ..) => "denied".to_owned(),
+        (State::NotStarted, ..) => "did not start".to_owned(),
+        (State::Unknown, ..) => "no end on the record".to_owned(),
+        (State::Started, ..) => "runs".to_owned(),
+        (State::Requested | State::Decided | State::Ended, ..) => "asked for".to_owned(),
     }
 }
 

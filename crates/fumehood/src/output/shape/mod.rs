@@ -17,7 +17,7 @@ use serde::Serializer;
 pub(crate) use action::shell_word;
 pub use action::{
     ActionDocument, AppliedPart, ChangePart, DecisionPart, EndPart, GrantPart, InspectionPart, LimitsPart,
-    NotStartedPart, OutputPart, Ran, RequestPart, SandboxPart, StepPart, UsagePart,
+    NotStartedPart, OutputPart, Ran, RequestPart, SandboxPart, State, StepPart, UsagePart,
 };
 pub use answers::{
     ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, DiffDocument, DoctorDocument, ErrorDocument,

@@ -179,7 +179,10 @@ fn audit_record() -> Json {
         "forked",
         "task-state",
         "model-turn",
+        "base-made",
+        "agent-started",
         "agent-confined",
+        "agent-ended",
         "recovered",
         "removed",
     ];

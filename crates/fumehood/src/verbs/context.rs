@@ -1,0 +1,85 @@
+//! What every verb starts from: the settings, the caller, and the engine when it is needed.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use engine::{Engine, Workspace};
+use model::action::Principal;
+use sandbox::Identity;
+use sandbox::view::wanted_variables;
+
+use super::secrets::secrets;
+use super::user::{self, User};
+use crate::args::Global;
+use crate::error::CliError;
+use crate::output::Console;
+use crate::settings::{Environment, Setting, Settings};
+
+/// What every verb starts from.
+pub(super) struct Context<'c> {
+    pub(super) console: &'c Console,
+    pub(super) environment: Environment,
+    pub(super) settings: Settings,
+    /// The current directory, as the kernel knows it.
+    pub(super) cwd: PathBuf,
+    pub(super) user: User,
+}
+
+/// Who commands run as when the caller is root and the workspace is root's, and no setting says otherwise: an id that
+/// Debian and systemd leave free, so that no other process of the host has it.
+const RUN_AS: u32 = 64_500;
+
+impl<'c> Context<'c> {
+    pub(super) fn new(
+        global: &Global,
+        console: &'c Console,
+        environment: Environment,
+    ) -> Result<Self, CliError> {
+        Self::with_flags(global, console, environment, Vec::new())
+    }
+
+    /// Takes further settings from the command line.
+    pub(super) fn with_flags(
+        global: &Global,
+        console: &'c Console,
+        environment: Environment,
+        mut flags: Vec<(Setting, &'static str)>,
+    ) -> Result<Self, CliError> {
+        let cwd = std::env::current_dir()
+            .map_err(CliError::system("tell the current directory: is it still there?"))?;
+        if let Some(dir) = &global.state_dir {
+            flags.push((Setting::StateDir(cwd.join(dir)), "--state-dir"));
+        }
+        let settings = Settings::load(&environment, flags)?;
+        let user = user::caller(&environment)?;
+        Ok(Self { console, environment, settings, cwd, user })
+    }
+
+    /// Opens the state directory.
+    pub(super) fn engine(&self) -> Result<Engine, CliError> {
+        let wanted = wanted_variables();
+        let wanted = wanted
+            .into_iter()
+            .filter_map(|name| Some((OsString::from(name), self.environment.get(name)?.to_owned())));
+        let run_as = self.settings.run_as.as_ref().map_or(RUN_AS, |id| id.value);
+        let config = engine::Config {
+            state_dir: self.settings.state_dir.value.clone(),
+            run_as: Identity { uid: run_as, gid: run_as },
+            user: self.user.name.clone(),
+            home: self.user.home.clone(),
+            environment: wanted.collect(),
+            secrets: secrets(&self.environment),
+        };
+        Ok(Engine::open(config)?)
+    }
+
+    /// Returns the workspace that is named, or the one around the current directory.
+    pub(super) fn workspace(&self, named: Option<&Path>) -> Result<Workspace, CliError> {
+        Ok(Workspace::find(named, &self.cwd, &self.user.home, &self.settings.state_dir.value)?)
+    }
+
+    /// Returns who asks: a person, by the name that the system knows them by.
+    pub(super) fn principal(&self) -> Principal {
+        Principal::User(self.user.name.clone())
+    }
+}

@@ -1,0 +1,76 @@
+//! Hands an order to the engine, with our streams and signals, and returns what the record then says of the action.
+
+use std::fs::File;
+use std::io::{self, IsTerminal};
+use std::os::fd::AsFd;
+
+use engine::{Engine, Io, Order, Outcome, Request, Sink, controller};
+use model::ActionId;
+use model::task::Task;
+
+use super::context::Context;
+use super::look::document;
+use super::signals::Forwarding;
+use super::sink::Through;
+use super::terminal::{self, Raw};
+use crate::error::CliError;
+use crate::output::shape::ActionDocument;
+
+/// What the command gets of our streams.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Streams {
+    /// Our standard input; without it the command reads nothing.
+    pub(super) stdin: bool,
+    /// A terminal of its own.
+    pub(super) terminal: bool,
+}
+
+/// Runs an order to its end.
+pub(super) fn launch(
+    context: &Context<'_>,
+    engine: &Engine,
+    task: &Task,
+    order: Order,
+    streams: Streams,
+) -> Result<ActionDocument, CliError> {
+    let (handle, controller) =
+        controller().map_err(CliError::system("make a descriptor to steer the command by"))?;
+    if let Some((rows, columns)) = terminal::size().filter(|_| streams.terminal) {
+        handle.ask(Request::Resize { rows, columns });
+    }
+    let io = Io {
+        stdin: streams.stdin.then(own_stdin).transpose()?,
+        stdout: sink(streams.terminal, io::stdout().is_terminal()),
+        stderr: sink(streams.terminal, io::stderr().is_terminal()),
+        controller: Some(controller),
+    };
+    let forwarding = Forwarding::start(handle)?;
+    let raw = streams.terminal.then(Raw::enter).flatten();
+    let waiting = || {
+        context.console.say(
+            "fumehood: another action of this task is running; waiting for its end (--fork does not wait)",
+        )
+    };
+    let outcome = engine.handle(task, order, io, waiting);
+    drop((raw, forwarding));
+    let action = action_of(&outcome?);
+    document(engine, &action)
+}
+
+fn own_stdin() -> Result<File, CliError> {
+    let own = io::stdin().as_fd().try_clone_to_owned();
+    own.map(File::from).map_err(CliError::system("pass standard input on"))
+}
+
+/// Only a terminal of the command's own may be driven by it.
+fn sink(own_terminal: bool, is_terminal: bool) -> Box<dyn Sink> {
+    Box::new(if is_terminal && !own_terminal { Through::text() } else { Through::bytes() })
+}
+
+fn action_of(outcome: &Outcome) -> ActionId {
+    match outcome {
+        Outcome::Denied { action, .. } | Outcome::NeedsApproval { action, .. } => action.clone(),
+        Outcome::NotStarted(not_started) => not_started.action.clone(),
+        Outcome::Finished(finished) => finished.action.clone(),
+    }
+}

@@ -1,0 +1,100 @@
+//! `log`, `show` and `why`: what is known of actions, from the record.
+
+use engine::Engine;
+use engine::store::{ActionState, LayerState, StoredAction};
+use model::{ActionId, TaskId, Timestamp};
+
+use super::context::Context;
+use super::task::choose;
+use crate::args::{ActionName, LogArgs, ShowArgs, WhyArgs};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::render;
+use crate::output::shape::{ActionDocument, LogDocument, LogRow, State, why as explain};
+
+/// Lists the actions of a task.
+pub(super) fn log(context: &Context<'_>, args: &LogArgs) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let task = choose(context, &engine, &args.which)?;
+    let mut rows = rows(&engine, &task.id, args.internal)?;
+    if let Some(number) = args.number {
+        rows.drain(..rows.len().saturating_sub(number as usize));
+    }
+    let document = LogDocument { task: task.id, log: rows };
+    context.console.answer(&document, |paint| render::log(&document.log, paint));
+    Ok(Exit::Success)
+}
+
+/// Returns a line for each action of a task.
+pub(super) fn rows(engine: &Engine, task: &TaskId, internal: bool) -> Result<Vec<LogRow>, CliError> {
+    let actions = engine.store().read(|reader| reader.actions(task))?;
+    let wanted = actions.iter().filter(|action| internal || action.class == "action");
+    wanted.map(|action| Ok(LogRow::of(&of_stored(engine, action)?))).collect()
+}
+
+/// Shows everything that is known about an action.
+pub(super) fn show(context: &Context<'_>, args: &ShowArgs) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let action = choose_action(context, &engine, args.action.as_ref(), args.workspace.as_deref())?;
+    if args.output {
+        for kept in engine.output(&action.task, &action.id)? {
+            context.console.print_bytes(&kept.bytes);
+        }
+        return Ok(Exit::Success);
+    }
+    let document = of_stored(&engine, &action)?;
+    context.console.answer(&document, |paint| render::action(&document, paint, args.full));
+    Ok(Exit::Success)
+}
+
+/// Explains what stood in the way of an action.
+pub(super) fn why(context: &Context<'_>, args: &WhyArgs) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let action = choose_action(context, &engine, args.action.as_ref(), args.workspace.as_deref())?;
+    let causes = explain(&of_stored(&engine, &action)?);
+    context.console.answer(&causes, |paint| render::why(&causes, paint));
+    Ok(Exit::Success)
+}
+
+/// Returns the action that is named, or the newest one of the workspace.
+pub(super) fn choose_action(
+    context: &Context<'_>,
+    engine: &Engine,
+    named: Option<&ActionName>,
+    workspace: Option<&std::path::Path>,
+) -> Result<StoredAction, CliError> {
+    if let Some(named) = named {
+        return Ok(engine.store().read(|reader| reader.find_action(named.as_str()))?);
+    }
+    let workspace = context.workspace(workspace)?;
+    let none =
+        || CliError::Cannot("nothing was run in this workspace yet: `fumehood run -- CMD` does".to_owned());
+    let tasks = engine.store().read(|reader| reader.tasks())?;
+    let here = tasks.into_iter().filter(|overview| overview.task.workspace == workspace.key);
+    let newest = here.filter(|overview| overview.actions > 0).max_by_key(|overview| overview.last_action);
+    let task = newest.ok_or_else(none)?.task.id;
+    let actions = engine.store().read(|reader| reader.actions(&task))?;
+    let asked_for = actions.into_iter().rfind(|action| action.class == "action");
+    asked_for.ok_or_else(none)
+}
+
+/// Puts together what the record says of an action.
+pub(super) fn document(engine: &Engine, action: &ActionId) -> Result<ActionDocument, CliError> {
+    let stored = engine.store().read(|reader| reader.find_action(action.as_str()))?;
+    of_stored(engine, &stored)
+}
+
+/// Puts together what the record says of an action that was looked up.
+pub(super) fn of_stored(engine: &Engine, action: &StoredAction) -> Result<ActionDocument, CliError> {
+    let records = engine.store().read(|reader| reader.records_of_action(&action.task, &action.id))?;
+    let events: Vec<(Timestamp, model::Event)> =
+        records.iter().filter_map(|record| Some((record.time, record.parse_event().ok()?))).collect();
+    let mut document =
+        ActionDocument::from_events(action.id.clone(), events.iter().map(|(at, event)| (*at, event)));
+    document.task = Some(action.task.clone());
+    document.undone = action.layer == Some(LayerState::Undone);
+    if action.state == ActionState::Unknown {
+        document.state = State::Unknown;
+    }
+    Ok(document)
+}

@@ -1,0 +1,72 @@
+//! What each verb does: ask the engine, show the answer, say how it ended.
+
+mod audit;
+mod bwrap;
+mod config;
+mod context;
+mod launch;
+mod look;
+mod order;
+mod run;
+mod secrets;
+mod signals;
+mod sink;
+mod task;
+mod terminal;
+mod user;
+
+use clap::CommandFactory;
+
+use crate::args::{AuditVerb, Cli, ConfigVerb, TaskVerb, Verb};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::Console;
+use crate::settings::Environment;
+use context::Context;
+
+/// Does what was asked for.
+///
+/// # Errors
+/// When the program itself fails; a denial, or a command that fails, is an exit.
+pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) -> Result<Exit, CliError> {
+    let context = |global| Context::new(global, console, environment.clone());
+    let global = &cli.global;
+    match cli.verb {
+        Verb::Run(args) => run::run(&context(global)?, &args),
+        Verb::Shell(args) => run::shell(&context(global)?, &args),
+        Verb::Bwrap(args) => bwrap::bwrap(&context(global)?, &args),
+        Verb::Task(args) => match args.verb {
+            TaskVerb::List(args) => task::list(&context(global)?, &args),
+            TaskVerb::Show(args) => task::show(&context(global)?, &args.which),
+            _ => Err(CliError::Cannot("not yet".into())),
+        },
+        Verb::Log(args) => look::log(&context(global)?, &args),
+        Verb::Show(args) => look::show(&context(global)?, &args),
+        Verb::Why(args) => look::why(&context(global)?, &args),
+        Verb::Audit(args) => match args.verb {
+            AuditVerb::Show(args) => audit::show(&context(global)?, &args),
+            AuditVerb::Verify(args) => audit::verify(&context(global)?, &args),
+            AuditVerb::Export(args) => audit::export(&context(global)?, &args),
+        },
+        Verb::Config(args) => match args.verb {
+            ConfigVerb::Explain(args) => config::explain(&context(global)?, &args),
+            ConfigVerb::Check(args) => config::check(console, &environment, &args),
+            ConfigVerb::Schema => Ok(config::schema(console)),
+        },
+        Verb::Completions(args) => {
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Cli::command(), "fumehood", &mut script);
+            console.print_bytes(&script);
+            Ok(Exit::Success)
+        }
+        _ => Err(CliError::Cannot("not yet".into())),
+    }
+}
+
+/// Returns the long help of a verb.
+fn help_of(verb: &str) -> String {
+    let mut command = Cli::command();
+    command.build();
+    let verb = command.find_subcommand_mut(verb);
+    verb.map(|verb| verb.render_long_help().to_string()).unwrap_or_default()
+}

@@ -1,0 +1,125 @@
+//! From options to an order: the request, the grant that it asks for, and the profile that holds.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use engine::{Order, Workspace};
+use model::grant::{Input, Programs, WorkspaceAccess};
+use model::text::escape;
+use model::{ActionRequest, Grant, OsText, Tool, WorkspacePath};
+
+use super::context::Context;
+use crate::args::{EnvSetting, InputSetting, SandboxOptions};
+use crate::error::CliError;
+use crate::settings::Settings;
+
+/// What is to be run, and how.
+pub(super) struct Wanted<'w> {
+    pub(super) argv: Vec<OsString>,
+    pub(super) options: &'w SandboxOptions,
+    pub(super) terminal: bool,
+    /// What the asker says it is for.
+    pub(super) purpose: Option<String>,
+}
+
+/// Puts an order together.
+pub(super) fn order(
+    context: &Context<'_>,
+    settings: &Settings,
+    workspace: &Workspace,
+    wanted: Wanted<'_>,
+) -> Result<Order, CliError> {
+    let options = wanted.options;
+    let holds = settings.profile(options.profile.as_deref())?;
+    let asked = holds.asked(&options.limits);
+    let argv = wanted.argv.into_iter().map(os_text).collect::<Result<_, _>>()?;
+    let mut grant = Grant::under(asked.profile);
+    if options.read_only {
+        grant.workspace = WorkspaceAccess::ReadOnly;
+    }
+    grant.programs = programs(context, &options.program)?;
+    grant.inputs = inputs(context, &options.input)?;
+    grant.shown_credentials.clone_from(&options.show_credential);
+    grant.terminal = wanted.terminal;
+    let request = ActionRequest {
+        principal: context.principal(),
+        tool: Tool::Run { argv },
+        directory: directory(workspace, options.cwd.as_deref())?,
+        environment: environment(context, &options.env)?,
+        purpose: wanted.purpose,
+    };
+    Ok(Order {
+        request,
+        grant,
+        profile: holds.profile,
+        workspace: workspace.clone(),
+        hidden: Vec::new(),
+        mutant: None,
+    })
+}
+
+fn os_text(text: OsString) -> Result<OsText, CliError> {
+    OsText::new(text.into_vec()).map_err(|error| CliError::Cannot(error.to_string()))
+}
+
+/// Returns where the command starts: the directory that is named, else where the caller stands in the workspace.
+fn directory(workspace: &Workspace, named: Option<&Path>) -> Result<Option<WorkspacePath>, CliError> {
+    let outside = |path: &Path| {
+        let (path, top) = (path.to_string_lossy(), workspace.path.to_string_lossy());
+        CliError::Cannot(format!("`{}` is outside the workspace `{}`", escape(&path), escape(&top)))
+    };
+    let below = match named {
+        None => workspace.below.clone().unwrap_or_default(),
+        Some(path) if path.is_absolute() => {
+            path.strip_prefix(&workspace.path).map_err(|_| outside(path))?.to_owned()
+        }
+        Some(path) => path.to_owned(),
+    };
+    let is_top = below.components().all(|part| matches!(part, std::path::Component::CurDir));
+    if is_top {
+        return Ok(None);
+    }
+    WorkspacePath::parse(&below).map(Some).map_err(|error| CliError::Cannot(error.to_string()))
+}
+
+/// Returns the variables to set; one without a value is the caller's own.
+fn environment(context: &Context<'_>, settings: &[EnvSetting]) -> Result<BTreeMap<String, OsText>, CliError> {
+    let mut variables = BTreeMap::new();
+    for EnvSetting { name, value } in settings {
+        let missing =
+            || CliError::Cannot(format!("`--env {name}` passes on your own `{name}`, which is not set"));
+        let value = match value {
+            Some(value) => value.clone(),
+            None => context.environment.get(name).ok_or_else(missing)?.to_owned(),
+        };
+        variables.insert(name.clone(), os_text(value)?);
+    }
+    Ok(variables)
+}
+
+fn programs(context: &Context<'_>, files: &[PathBuf]) -> Result<Programs, CliError> {
+    if files.is_empty() {
+        return Ok(Programs::Any);
+    }
+    let files = files.iter().map(|file| resolved(context, file)).collect::<Result<_, _>>()?;
+    Ok(Programs::Only(files))
+}
+
+fn inputs(context: &Context<'_>, settings: &[InputSetting]) -> Result<Vec<Input>, CliError> {
+    let mut inputs: Vec<Input> = Vec::new();
+    for InputSetting { name, path } in settings {
+        if inputs.iter().any(|input| input.name == *name) {
+            return Err(CliError::Cannot(format!("two inputs have the name `{name}`")));
+        }
+        inputs.push(Input { name: name.clone(), source: resolved(context, path)? });
+    }
+    Ok(inputs)
+}
+
+fn resolved(context: &Context<'_>, path: &Path) -> Result<OsText, CliError> {
+    let path = context.cwd.join(path);
+    let resolved = std::fs::canonicalize(&path).map_err(CliError::file("find", &path))?;
+    os_text(resolved.into_os_string())
+}

@@ -1,0 +1,134 @@
+//! `run` and `shell`: one command in a sandbox of its own.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use engine::{Engine, TaskChoice, Workspace};
+use model::text::escape;
+
+use super::context::Context;
+use super::launch::{Streams, launch};
+use super::order::{Wanted, order};
+use crate::args::{RunArgs, SandboxOptions, ShellArgs, TaskName};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::shape::{ActionDocument, State};
+use crate::output::{json_line, render};
+
+/// Runs a command.
+pub(super) fn run(context: &Context<'_>, args: &RunArgs) -> Result<Exit, CliError> {
+    let wanted = Session {
+        argv: args.command.clone(),
+        options: &args.sandbox,
+        task: choice(args.new_task, args.task.as_ref()),
+        streams: Streams { stdin: args.stdin || args.tty, terminal: args.tty },
+    };
+    let document = wanted.run(context)?;
+    report(context, &document, args.outcome.as_deref())?;
+    exit(&document)
+}
+
+/// Opens a shell.
+pub(super) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Exit, CliError> {
+    let argv = if args.command.is_empty() { vec![own_shell(context)] } else { args.command.clone() };
+    let wanted = Session {
+        argv,
+        options: &args.sandbox,
+        task: choice(args.new_task, args.task.as_ref()),
+        streams: Streams { stdin: true, terminal: true },
+    };
+    let document = wanted.run(context)?;
+    report(context, &document, None)?;
+    exit(&document)
+}
+
+/// Returns the caller's shell where a sandbox shows it; a shell of one's own in home is not shown.
+fn own_shell(context: &Context<'_>) -> OsString {
+    let shown = |shell: &Path| {
+        ["/bin", "/usr/bin", "/usr/local/bin"].iter().any(|dir| shell.parent() == Some(Path::new(dir)))
+    };
+    match context.environment.directory("SHELL") {
+        Some(shell) if shown(shell) && shell.exists() => shell.as_os_str().to_owned(),
+        _ => "/bin/sh".into(),
+    }
+}
+
+fn choice(new: bool, named: Option<&TaskName>) -> TaskChoice {
+    match named {
+        Some(task) => TaskChoice::This(task.as_str().to_owned()),
+        None if new => TaskChoice::New,
+        None => TaskChoice::Current,
+    }
+}
+
+/// One command that a person started.
+struct Session<'a> {
+    argv: Vec<OsString>,
+    options: &'a SandboxOptions,
+    task: TaskChoice,
+    streams: Streams,
+}
+
+impl Session<'_> {
+    fn run(self, context: &Context<'_>) -> Result<ActionDocument, CliError> {
+        let engine = context.engine()?;
+        let workspace = self.workspace(context, &engine)?;
+        let terminal = self.streams.terminal;
+        let wanted = Wanted { argv: self.argv, options: self.options, terminal, purpose: None };
+        let order = order(context, &context.settings, &workspace, wanted)?;
+        let task = engine.task_for(&workspace, &self.task, &context.principal(), None)?;
+        launch(context, &engine, &task, order, self.streams)
+    }
+
+    /// Returns the workspace; a task that is named brings its own.
+    fn workspace(&self, context: &Context<'_>, engine: &Engine) -> Result<Workspace, CliError> {
+        let TaskChoice::This(name) = &self.task else {
+            return context.workspace(self.options.workspace.as_deref());
+        };
+        let task = engine.store().read(|reader| reader.find_task(name))?;
+        let workspace = context.workspace(Some(task.workspace.path.as_path()))?;
+        if workspace.key == task.workspace {
+            return Ok(workspace);
+        }
+        let path = escape(&workspace.path.to_string_lossy()).into_owned();
+        Err(CliError::Cannot(format!(
+            "`{path}` is another directory now than the one that {} was opened on",
+            task.id
+        )))
+    }
+}
+
+/// Says how it ended, on standard error: standard output belongs to the command.
+pub(super) fn report(
+    context: &Context<'_>,
+    document: &ActionDocument,
+    outcome: Option<&Path>,
+) -> Result<(), CliError> {
+    let console = context.console;
+    if let Some(file) = outcome {
+        let path = context.cwd.join(file);
+        std::fs::write(&path, json_line(document)).map_err(CliError::file("write the outcome to", &path))?;
+    }
+    if console.json {
+        console.say_always(&json_line(document));
+        return Ok(());
+    }
+    let line = render::outcome_line(document, console.err);
+    match document.state {
+        State::Denied | State::NotStarted => {
+            console.say_always(&line);
+            console.say(&format!("fumehood: `fumehood why {}` says more", document.action));
+        }
+        _ => console.say(&line),
+    }
+    Ok(())
+}
+
+/// Returns the exit that stands for what the record says of an action.
+pub(super) fn exit(document: &ActionDocument) -> Result<Exit, CliError> {
+    match (&document.end, document.state) {
+        (Some(end), _) => Ok(Exit::of(&end.ending)),
+        (None, State::Denied) => Ok(Exit::Denied),
+        _ => Ok(Exit::Failed),
+    }
+}

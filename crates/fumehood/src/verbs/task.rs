@@ -1,0 +1,84 @@
+//! `task`: which tasks there are, and one of them whole.
+
+use std::time::Duration;
+
+use engine::Engine;
+use model::action::Base;
+use model::event::Event;
+use model::task::{Task, TaskState};
+
+use super::context::Context;
+use super::look::rows;
+use crate::args::{TaskChoice, TaskListArgs};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::render;
+use crate::output::shape::{TaskDocument, TaskRow, TasksDocument};
+
+/// Returns the task that is named, or the open one of the workspace.
+pub(super) fn choose(context: &Context<'_>, engine: &Engine, which: &TaskChoice) -> Result<Task, CliError> {
+    if let Some(named) = &which.task {
+        return Ok(engine.store().read(|reader| reader.find_task(named.as_str()))?);
+    }
+    let workspace = context.workspace(which.workspace.as_deref())?;
+    let open = engine.store().read(|reader| reader.open_task(&workspace.key))?;
+    open.ok_or_else(|| {
+        let path = model::text::escape(&workspace.path.to_string_lossy()).into_owned();
+        CliError::Cannot(format!("`{path}` has no open task: `fumehood task list --all` names the others"))
+    })
+}
+
+/// Lists tasks.
+pub(super) fn list(context: &Context<'_>, args: &TaskListArgs) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let workspace = args.workspace.as_deref().map(|dir| context.workspace(Some(dir))).transpose()?;
+    let tasks = engine.store().read(|reader| reader.tasks())?;
+    let is_live = |state| matches!(state, TaskState::Open | TaskState::Stopped);
+    let tasks = tasks
+        .into_iter()
+        .filter(|overview| args.all || is_live(overview.task.state))
+        .filter(|overview| {
+            workspace.as_ref().is_none_or(|workspace| workspace.key == overview.task.workspace)
+        })
+        .map(|overview| row(overview.task, overview.actions))
+        .collect();
+    let document = TasksDocument { tasks };
+    context.console.answer(&document, |paint| render::tasks(&document, paint));
+    Ok(Exit::Success)
+}
+
+fn row(task: Task, actions: u64) -> TaskRow {
+    let Task { id, workspace, base, owner, title, state, opened } = task;
+    let commit = match base {
+        Base::Live => None,
+        Base::Commit { commit } => Some(commit),
+    };
+    TaskRow { task: id, state, workspace: workspace.path, commit, owner, title, opened, actions }
+}
+
+/// Shows one task with its actions.
+pub(super) fn show(context: &Context<'_>, which: &TaskChoice) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let task = choose(context, &engine, which)?;
+    let actions = engine.store().read(|reader| reader.actions(&task.id))?;
+    let records = engine.store().read(|reader| reader.records_of_task(&task.id))?;
+    let cpu_time =
+        actions.iter().filter_map(|action| action.usage).map(|usage| usage.cpu_time).sum::<Duration>();
+    let mut document = TaskDocument {
+        log: rows(&engine, &task.id, false)?,
+        task: row(task, actions.len() as u64),
+        prompt_cache_hit_tokens: 0,
+        prompt_cache_miss_tokens: 0,
+        completion_tokens: 0,
+        cpu_time_ms: cpu_time,
+    };
+    for event in records.iter().filter_map(|record| record.parse_event().ok()) {
+        if let Event::ModelTurn { tokens, .. } = event {
+            document.prompt_cache_hit_tokens += tokens.prompt_cache_hit;
+            document.prompt_cache_miss_tokens += tokens.prompt_cache_miss;
+            document.completion_tokens += tokens.completion;
+        }
+    }
+    context.console.answer(&document, |paint| render::task(&document, paint));
+    Ok(Exit::Success)
+}
