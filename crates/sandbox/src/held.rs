@@ -5,13 +5,17 @@ use model::Profile;
 use model::enforcement::{Held, Layer, Level, Shortfall};
 use model::limits::{DiskMode, LimitKind};
 
+use crate::cgroup::Resource;
 use crate::error::SandboxError;
+use crate::groups::Groups;
 use crate::spec::Spec;
 
 /// What the host and the launcher told about this sandbox.
-pub(crate) struct Facts {
+pub(crate) struct Facts<'a> {
     /// What Landlock really enforces.
     pub(crate) landlock: LandlockReport,
+    /// The control group.
+    pub(crate) groups: &'a Groups,
 }
 
 /// Options that the workspace must be mounted with; the kernel can drop some without an error.
@@ -19,8 +23,11 @@ const WORKSPACE_OPTIONS: [&str; 1] = ["userxattr"];
 /// Options that must not be on: each makes a layer that other kernels or a later mount read differently.
 const FORBIDDEN_OPTIONS: [&str; 3] = ["redirect_dir=on", "metacopy=on", "index=on"];
 
+/// What is said of the processor limit when none was asked for.
+const NO_LIMIT: &str = "no limit was asked for";
+
 /// Says how each layer is held.
-pub(crate) fn held(spec: &Spec, facts: &Facts) -> Vec<Held> {
+pub(crate) fn held(spec: &Spec, facts: &Facts<'_>) -> Vec<Held> {
     let mut held: Vec<Held> = [
         (Layer::UserNamespace, "a namespace with one id, and no further ones"),
         (Layer::MountNamespace, "a mount namespace of its own"),
@@ -46,7 +53,7 @@ pub(crate) fn held(spec: &Spec, facts: &Facts) -> Vec<Held> {
     .collect();
     held.push(landlock(&facts.landlock));
     held.push(groups());
-    held.extend(limits(spec));
+    held.extend(limits(spec, facts.groups));
     held
 }
 
@@ -56,6 +63,19 @@ fn hard(layer: Layer, by: impl Into<String>) -> Held {
 
 fn watched(limit: LimitKind, by: impl Into<String>) -> Held {
     Held { layer: Layer::Limit(limit), level: Level::Watched, by: by.into() }
+}
+
+fn absent(limit: LimitKind, why: String) -> Held {
+    Held { layer: Layer::Limit(limit), level: Level::Absent, by: why }
+}
+
+fn memory(groups: &Groups) -> Held {
+    match groups.support(Resource::Memory) {
+        Ok(by) => hard(Layer::Limit(LimitKind::Memory), by),
+        Err(why) => {
+            watched(LimitKind::Memory, format!("sampled every 50 ms by the first process: {}", why.why))
+        }
+    }
 }
 
 fn landlock(report: &LandlockReport) -> Held {
@@ -73,19 +93,20 @@ fn groups() -> Held {
     Held { layer: Layer::Groups, level: Level::Absent, by: by.to_owned() }
 }
 
-fn limits(spec: &Spec) -> Vec<Held> {
+fn limits(spec: &Spec, groups: &Groups) -> Vec<Held> {
     let limits = &spec.grant.profile.limits;
     let mut held = vec![
-        watched(LimitKind::Memory, "sampled every 50 ms by the first process"),
+        memory(groups),
         hard(Layer::Limit(LimitKind::Processes), "RLIMIT_NPROC of the sandbox's own user namespace"),
         hard(Layer::Limit(LimitKind::OpenFiles), "RLIMIT_NOFILE"),
         hard(Layer::Limit(LimitKind::FileSize), "RLIMIT_FSIZE"),
         watched(LimitKind::WallTime, "the supervisor's clock"),
         watched(LimitKind::Output, "the supervisor keeps head and tail"),
     ];
-    held.push(match limits.millicpus {
-        None => hard(Layer::Limit(LimitKind::Cpu), "no limit was asked for"),
-        Some(_) => watched(LimitKind::Cpu, "measured by the supervisor"),
+    held.push(match (limits.millicpus, groups.support(Resource::Cpu)) {
+        (_, Ok(by)) => hard(Layer::Limit(LimitKind::Cpu), by),
+        (None, Err(_)) => hard(Layer::Limit(LimitKind::Cpu), NO_LIMIT),
+        (Some(_), Err(why)) => absent(LimitKind::Cpu, why.why),
     });
     for kind in [LimitKind::Disk, LimitKind::Files] {
         held.push(match limits.disk_mode {

@@ -5,6 +5,7 @@
 //! Leaves to others: deciding (`gate`), believing what came out (`inspect`), keeping the record (`audit`, `engine`).
 //! This crate (with its launcher) is the only one with `unsafe`, and the only one that starts processes.
 
+pub mod cgroup;
 pub mod seccomp;
 pub mod service;
 pub mod view;
@@ -14,6 +15,7 @@ mod canary;
 mod control;
 mod disk;
 mod error;
+mod groups;
 mod held;
 mod launch;
 mod mutants;
@@ -33,6 +35,7 @@ mod wait;
 
 pub use control::{Controller, Handle, Request, controller};
 pub use error::SandboxError;
+pub use groups::remove_leftover_groups;
 pub use mutants::{MUTANTS, Mutant};
 pub use native::{Prepared, Report, prepare};
 pub use output::{Printed, Silent, Sink, Stream};

@@ -17,7 +17,9 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
 
 use crate::canary::Canaries;
+use crate::cgroup::Resource;
 use crate::error::SandboxError;
+use crate::groups::Groups;
 use crate::held::{self, Facts};
 use crate::spec::Spec;
 use crate::{launch, plan, proof, wait};
@@ -36,6 +38,7 @@ pub struct Prepared {
     pub(crate) grant: Grant,
     pub(crate) environment: BTreeMap<String, OsText>,
     pub(crate) report: Report,
+    pub(crate) groups: Groups,
 }
 
 /// Our ends of the command's streams.
@@ -71,14 +74,16 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     make_directories(&spec)?;
     let canaries = Canaries::plant(&spec.run_directory).map_err(SandboxError::prepare("canaries"))?;
     let facts = canaries.facts().map_err(SandboxError::prepare("canaries"))?;
-    let plan = plan::plan(&spec, facts, true);
+    let groups = Groups::make(&spec.grant.profile)?;
+    let plan = plan::plan(&spec, facts, groups.support(Resource::Memory).is_err());
     let (theirs, ours) = streams(&spec).map_err(SandboxError::prepare("streams"))?;
     let planned = start.elapsed();
-    let launched = launch::launch(&plan, &theirs, &[]).map_err(SandboxError::prepare("launcher"))?;
+    let launched =
+        launch::launch(&plan, &theirs, &groups.entries()?).map_err(SandboxError::prepare("launcher"))?;
     drop(theirs);
     let mut first_stage = FirstStage(launched.first_stage);
     let (first_process, proved) = first_stage.proof(&launched.control)?;
-    let held = held::held(&spec, &Facts { landlock: proved.landlock });
+    let held = held::held(&spec, &Facts { landlock: proved.landlock, groups: &groups });
     refuse_shortfalls(&spec, &held)?;
     let probes = proof::judge(&proved.observations, &plan, &canaries);
     refuse_unproved(&probes)?;
@@ -97,6 +102,7 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
         environment: spec.view.environment.clone(),
         spec,
         report: Report { held, probes, steps },
+        groups,
     })
 }
 

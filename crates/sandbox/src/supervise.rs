@@ -142,15 +142,34 @@ impl Prepared {
         let mut steps = self.report.steps.clone();
         steps.push(StepTime { step: "command".to_owned(), time: wall_time });
         steps.push(StepTime { step: "layer".to_owned(), time: start.elapsed() });
+        let counted = self.groups.usage();
         let mut usage = recorder.usage(wall_time, &printed);
         (usage.disk, usage.files) = in_store;
+        usage.cpu_time = counted.cpu_time.unwrap_or(usage.cpu_time);
+        usage.memory_peak = counted.memory_peak.unwrap_or(usage.memory_peak);
+        let ending = out_of_memory(ending, &counted);
         let mut observed = recorder.observed();
         observed.limits_touched = touched(&grant, &usage, &printed, &ending);
+        if counted.pids_refused.is_some_and(|refused| refused > 0) {
+            observed.limits_touched.push(LimitKind::Processes);
+            observed.limits_touched.sort_unstable();
+            observed.limits_touched.dedup();
+        }
         let layer = self.spec.workspace.layer.clone();
         let teardown = teardown::tear_down(self);
         steps.push(StepTime { step: "teardown".to_owned(), time: start.elapsed() });
         Ok(Execution { action, grant, ending, usage, observed, printed, steps, teardown, layer })
     }
+}
+
+/// The kernel ends the largest process when a group is out of memory. When that ended the command, the limit did.
+fn out_of_memory(ending: Ending, counted: &crate::cgroup::Usage) -> Ending {
+    let killed =
+        matches!(ending, Ending::Signaled { signal: libc::SIGKILL } | Ending::Exited { status: 137 });
+    if killed && counted.oom_kills.is_some_and(|kills| kills > 0) {
+        return Ending::Limit { limit: LimitKind::Memory };
+    }
+    ending
 }
 
 /// Names the limits that the action came up against.

@@ -15,13 +15,18 @@ use crate::native::Prepared;
 /// IPC and other namespaces and all that was mounted in them (`namespaces(7)`). What remains is ours: descriptors
 /// that keep the store alive, and the directory of the run.
 pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
-    let run_directory = prepared.spec.run_directory.clone();
-    let work = prepared.spec.workspace.layer.join("work");
+    let Prepared { groups, spec, first_process, control, streams, store, .. } = prepared;
+    let work = spec.workspace.layer.join("work");
     let mut teardown = Teardown::default();
     teardown.gone.push("processes: the first process was waited for".to_owned());
-    drop(prepared);
+    drop((first_process, control, streams, store));
     teardown.gone.push("descriptors: store, streams and control socket closed".to_owned());
-    for directory in [run_directory, work] {
+    match groups.remove() {
+        Some(Ok(gone)) => teardown.gone.push(gone),
+        Some(Err(left)) => teardown.left.push(left),
+        None => {}
+    }
+    for directory in [spec.run_directory, work] {
         match remove_tree(&directory) {
             Ok(()) => teardown.gone.push(format!("directory: {}", directory.display())),
             Err(error) => teardown.left.push(format!("directory {}: {error}", directory.display())),

@@ -1,0 +1,112 @@
+//! The control group of one sandbox, where the host gives us one.
+
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use model::limits::{DiskMode, Limits};
+use model::{Bytes, Profile};
+
+use crate::cgroup::{Cpu, Creation, Group, NotDelegated, Request, Resource, Usage, detect};
+use crate::error::SandboxError;
+
+/// Processes of ours in the group: the first stage, the first process and the prober.
+const OWN_PROCESSES: u32 = 4;
+/// How long an empty group may take to go.
+const REMOVE_WITHIN: Duration = Duration::from_secs(2);
+
+/// The control group of a sandbox, or why there is none.
+#[derive(Debug)]
+pub(crate) enum Groups {
+    /// A group with limits.
+    Made(Group),
+    /// None: the limits are watched.
+    None(NotDelegated),
+}
+
+impl Groups {
+    /// Makes the group of a sandbox. Where the host delegates nothing, that is said and not an error.
+    pub(crate) fn make(profile: &Profile) -> Result<Self, SandboxError> {
+        let failed = |error| SandboxError::prepare("control groups")(std::io::Error::other(error));
+        let limits = &profile.limits;
+        let request = Request {
+            label: "run",
+            memory: memory(limits),
+            swap: Bytes::new(0),
+            pids: limits.processes.saturating_add(OWN_PROCESSES),
+            cpu: Cpu::from(limits.millicpus),
+        };
+        match detect().and_then(|hierarchies| hierarchies.create(&request)).map_err(failed)? {
+            Creation::Made(group) => Ok(Self::Made(group)),
+            Creation::NotDelegated(why) => Ok(Self::None(why)),
+        }
+    }
+
+    /// Opens what the launcher writes to, to enter.
+    pub(crate) fn entries(&self) -> Result<Vec<OwnedFd>, SandboxError> {
+        match self {
+            Self::Made(group) => group
+                .entries()
+                .map_err(|error| SandboxError::prepare("control groups")(std::io::Error::other(error))),
+            Self::None(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Says by what the kernel holds a resource, or why it does not.
+    pub(crate) fn support(&self, resource: Resource) -> Result<&'static str, NotDelegated> {
+        match self {
+            Self::Made(group) => {
+                let known = group.support().iter().find(|support| support.resource == resource);
+                known.map_or_else(|| Err(unknown()), |support| support.by.clone())
+            }
+            Self::None(why) => Err(why.clone()),
+        }
+    }
+
+    /// Reads what was used, where the kernel counts it.
+    pub(crate) fn usage(&self) -> Usage {
+        match self {
+            // A number that cannot be read is one that was not measured.
+            Self::Made(group) => group.usage().unwrap_or_default(),
+            Self::None(_) => Usage::default(),
+        }
+    }
+
+    /// Removes the group, and says what was found.
+    pub(crate) fn remove(self) -> Option<Result<String, String>> {
+        let Self::Made(group) = self else { return None };
+        let names: Vec<String> = group.directories().iter().map(|path| path.display().to_string()).collect();
+        let names = names.join(", ");
+        Some(match group.remove(REMOVE_WITHIN) {
+            Ok(()) => Ok(format!("control group {names}")),
+            Err(error) => Err(format!("control group {names}: {error}")),
+        })
+    }
+}
+
+/// Removes the control groups of owners that are gone, and says which.
+///
+/// # Errors
+/// When one of them cannot be emptied or removed.
+pub fn remove_leftover_groups() -> Result<Vec<String>, crate::cgroup::CgroupError> {
+    let mut removed = Vec::new();
+    for leftover in detect()?.leftovers()? {
+        leftover.clear(REMOVE_WITHIN)?;
+        removed.push(format!("control group {}", leftover.path.display()));
+    }
+    Ok(removed)
+}
+
+/// Files in memory count as memory, so the limit grows by what they may hold.
+fn memory(limits: &Limits) -> Bytes {
+    match limits.disk_mode {
+        DiskMode::Memory => limits.memory.plus(limits.disk),
+        DiskMode::Disk => limits.memory,
+    }
+}
+
+fn unknown() -> NotDelegated {
+    NotDelegated {
+        why: "the host does not offer this controller".to_owned(),
+        fix: "mount it, or choose a profile that accepts `watched`".to_owned(),
+    }
+}
