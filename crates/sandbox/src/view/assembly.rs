@@ -145,6 +145,9 @@ impl<'a> Assembly<'a> {
             () if holds(&self.home) => Some("it holds the home".to_owned()),
             () if holds(&self.host.state_dir) => Some("it holds the state directory".to_owned()),
             () if holds(&self.host.workspace) => Some("it holds the workspace".to_owned()),
+            () if matches!(self.pieces.get(real.as_os_str()), Some(Piece::Private { .. })) => {
+                Some("it is a private place of the command and empty inside".to_owned())
+            }
             () => None,
         }
     }

@@ -10,7 +10,7 @@ use super::assembly::Assembly;
 use super::credentials::looks_secret;
 use super::data::{VARIABLES, rows};
 use super::error::ViewError;
-use super::etc::plain_name;
+use super::etc::user_name;
 use super::tools::{self, Found};
 
 /// The places of the XDG base directory specification, with their defaults below the home.
@@ -47,7 +47,7 @@ pub(crate) fn environment(
     let mut set = |name: &str, value: &OsStr| inside.insert(name.to_owned(), value.to_owned());
     set("PATH", &join_paths(sources.path));
     set("HOME", sources.home.as_os_str());
-    let user = plain_name(&host.user);
+    let user = user_name(host);
     set("USER", OsStr::new(&user));
     set("LOGNAME", OsStr::new(&user));
     set("SHELL", OsStr::new(sources.shell));

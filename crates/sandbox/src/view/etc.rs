@@ -72,11 +72,11 @@ fn nsswitch(host: &Host) -> String {
 
 fn passwd(host: &Host, home: &Path, shell: &str) -> String {
     let mut lines = String::new();
-    if host.inside.uid != 0 && host.user != "root" {
+    if host.inside.uid != 0 {
         lines.push_str("root:x:0:0:root:/root:/usr/sbin/nologin\n");
     }
     let home = home.to_string_lossy().replace([':', '\n'], "_");
-    let name = plain_name(&host.user);
+    let name = user_name(host);
     lines.push_str(&format!("{name}:x:{}:{}::{home}:{shell}\n", host.inside.uid, host.inside.gid));
     if host.inside.uid != NOBODY && name != "nobody" {
         lines.push_str("nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n");
@@ -86,8 +86,8 @@ fn passwd(host: &Host, home: &Path, shell: &str) -> String {
 
 fn group(host: &Host) -> String {
     let mut lines = String::new();
-    let name = plain_name(&host.user);
-    if host.inside.gid != 0 && name != "root" {
+    let name = user_name(host);
+    if host.inside.gid != 0 {
         lines.push_str("root:x:0:\n");
     }
     lines.push_str(&format!("{name}:x:{}:\n", host.inside.gid));
@@ -97,8 +97,14 @@ fn group(host: &Host) -> String {
     lines
 }
 
+/// Returns the user's name inside. Only id 0 is called root: programs and people draw conclusions from that name.
+pub(crate) fn user_name(host: &Host) -> String {
+    let name = plain_name(&host.user);
+    if name == "root" && host.inside.uid != 0 { "user".to_owned() } else { name }
+}
+
 /// Returns a name that cannot break a line of the user database.
-pub(crate) fn plain_name(name: &str) -> String {
+fn plain_name(name: &str) -> String {
     let plain: String = name.chars().filter(|c| !c.is_control() && !matches!(c, ':' | '/' | ' ')).collect();
     if plain.is_empty() { "user".to_owned() } else { plain }
 }

@@ -172,7 +172,7 @@ fn add_home(assembly: &mut Assembly<'_>) -> PathBuf {
     let is_system = checks::SYSTEM_PLACES.iter().any(|place| walk.real.starts_with(place));
     // Users of services have no home, or `/` or `/usr/sbin` for one: they get an ordinary one.
     if walk.end.is_none() || walk.stopped || walk.real.parent().is_none() || is_system {
-        let target = Path::new("/home").join(etc::plain_name(&host.user));
+        let target = Path::new("/home").join(etc::user_name(host));
         assembly.insert(Piece::Private { target: target.clone(), mode: 0o700 });
         return target;
     }
@@ -234,6 +234,9 @@ fn mask_credentials(assembly: &mut Assembly<'_>) {
             for path in assembly.files.matching(&pattern) {
                 mask_if_seen(assembly, &path, why);
             }
+        }
+        if checks::SYSTEM_PLACES.iter().any(|system| directory.starts_with(system)) {
+            continue;
         }
         mask_names(assembly, &directory);
         if assembly.files.names(&directory).iter().any(|name| name == "etc") {

@@ -7,7 +7,6 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use model::OsText;
-use model::text::escape;
 
 use super::assembly::{Assembly, Manner, Shown};
 use super::data::{RUNTIMES, rows};
@@ -225,12 +224,15 @@ impl Shower<'_, '_> {
             if node.what == What::Directory && depth > 0 {
                 self.show_objects(&path, depth - 1);
             } else if node.what == What::File && is_object() && self.seen.insert(path.clone()) {
-                if let Ok(Program::Machine(needs)) = program(&self.assembly.files.outside(&path)) {
-                    if let Err(error) = self.show_needs(&path, &needs, false) {
-                        self.assembly.hide(&path, escape(&error.to_string()));
-                    }
-                }
+                self.show_object(&path);
             }
+        }
+    }
+
+    fn show_object(&mut self, path: &Path) {
+        let Ok(Program::Machine(needs)) = program(&self.assembly.files.outside(path)) else { return };
+        if let Err(error) = self.show_needs(path, &needs, false) {
+            self.assembly.hide(path, error.to_string());
         }
     }
 }

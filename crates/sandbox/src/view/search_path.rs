@@ -52,11 +52,10 @@ fn show_directory(assembly: &mut Assembly<'_>, directory: &Path, linked: &mut us
         assembly.add_links(&walk);
         return true;
     }
-    if let Some(prefix) = installation(assembly, &walk.real) {
-        if matches!(assembly.show(&prefix, Manner::ReadOnly), Shown::At(_)) {
-            assembly.add_links(&walk);
-            return true;
-        }
+    let whole = installation(assembly, &walk.real).map(|prefix| assembly.show(&prefix, Manner::ReadOnly));
+    if matches!(whole, Some(Shown::At(_))) {
+        assembly.add_links(&walk);
+        return true;
     }
     let Shown::At(real) = assembly.show(directory, Manner::ReadOnly) else { return false };
     look_through(assembly, &real, linked);
