@@ -24,7 +24,6 @@ fn group(label: &str) -> Option<Group> {
         Creation::Made(group) => Some(group),
         Creation::NotDelegated(no) => {
             assert!(!no.why.is_empty() && !no.fix.is_empty());
-            println!("not delegated here: {no:?}");
             None
         }
     }
@@ -54,8 +53,22 @@ fn wait(pid: i32) -> i32 {
     let mut status = 0;
     // SAFETY: `status` is valid, and the child is ours.
     assert_eq!(unsafe { libc::waitpid(pid, &raw mut status, 0) }, pid, "{}", io::Error::last_os_error());
-    assert!(!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 99), "the child could not enter");
     status
+}
+
+fn could_not_enter(status: i32) -> bool {
+    libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 99
+}
+
+/// Waits until so many processes are in every part of a group.
+fn until_inside(group: &Group, count: usize) {
+    let until = Instant::now() + SOON;
+    let inside =
+        |directory: &PathBuf| fs::read_to_string(directory.join("cgroup.procs")).unwrap().lines().count();
+    while group.directories().iter().any(|directory| inside(directory) < count) {
+        assert!(Instant::now() < until, "nobody comes");
+        std::thread::yield_now();
+    }
 }
 
 fn sleep_for_ever() {
@@ -123,7 +136,7 @@ fn processor_time_is_shared_out_and_counted() {
     }));
     let usage = group.usage().unwrap();
     assert!(start.elapsed() > Duration::from_millis(600), "a fifth of a processor: {:?}", start.elapsed());
-    assert!(usage.throttled_periods.is_some_and(|periods| periods > 2), "{usage:?}");
+    assert!(usage.throttled_periods.is_some_and(|periods| periods >= 1), "{usage:?}");
     assert!(usage.cpu_time.is_some_and(|time| time > Duration::from_millis(100)), "{usage:?}");
     group.remove(SOON).unwrap();
 }
@@ -147,6 +160,7 @@ fn a_tree_of_processes_that_left_its_session_ends_with_the_group() {
         sleep_for_ever();
     });
     drop(write);
+    until_inside(&group, 7);
     group.end_all(SOON).unwrap();
     assert_eq!(libc::WTERMSIG(wait(pid)), libc::SIGKILL);
     // The pipe is at its end only when every process that had a copy of it is gone.
@@ -162,9 +176,24 @@ fn a_dropped_group_leaves_nothing() {
     let directories = group.directories();
     let pid = child_in(&group.entries().unwrap(), sleep_for_ever);
     assert!(directories.iter().all(|directory| directory.exists()));
+    until_inside(&group, 1);
     drop(group);
     gone(&directories);
-    wait(pid);
+    assert_eq!(libc::WTERMSIG(wait(pid)), libc::SIGKILL);
+}
+
+#[test]
+fn who_comes_while_the_group_goes_is_ended_or_finds_it_gone() {
+    for _ in 0..20 {
+        let Some(group) = group("late") else { return };
+        let directories = group.directories();
+        let pid = child_in(&group.entries().unwrap(), sleep_for_ever);
+        group.remove(SOON).unwrap();
+        gone(&directories);
+        let status = wait(pid);
+        let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
+        assert!(killed || could_not_enter(status), "{status:#x}");
+    }
 }
 
 #[test]
@@ -206,6 +235,9 @@ fn a_group_of_a_dead_owner_is_found_and_cleared_and_that_of_a_living_one_is_not(
         [living, dead, foreign].map(|owner| Part::make(&place, &owner.name("leftover"), &owner).unwrap());
     let entry = left.group.open_for_writing("cgroup.procs").unwrap();
     let pid = child_in(&[entry], sleep_for_ever);
+    while left.group.processes().unwrap().is_empty() {
+        std::thread::yield_now();
+    }
     for found in [hierarchies.leftovers().unwrap(), hierarchies.leftovers_everywhere().unwrap()] {
         let paths: Vec<_> = found.iter().map(|leftover| &leftover.path).collect();
         assert!(paths.contains(&&left.group.path) && !paths.contains(&&mine.group.path), "{paths:?}");
