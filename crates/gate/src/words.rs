@@ -147,7 +147,7 @@ fn context(question: &Question<'_>, about: About<'_>, roles: &BTreeSet<String>) 
             pairs.push(("program".to_owned(), program(argv, action)?));
         }
         (Question::Change { classes, .. }, _) => {
-            pairs.push(("classes".to_owned(), set(&classes_or_unknown(*classes))));
+            pairs.push(("classes".to_owned(), set(classes_or_unknown(*classes))));
         }
         (Question::WidenLimit(widening), _) => pairs.extend([
             ("asked".to_owned(), long(widening.asked)),
