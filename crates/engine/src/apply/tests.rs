@@ -105,7 +105,8 @@ impl Bench {
             let upper = self.upper("").join(&path);
             if fs::symlink_metadata(&upper).is_err() {
                 fs::create_dir(&upper).expect("made");
-                if let Ok(host) = fs::metadata(self.host("").join(&path)) {
+                let host = fs::metadata(self.host("").join(&path));
+                if let Some(host) = host.ok().filter(fs::Metadata::is_dir) {
                     fs::set_permissions(&upper, host.permissions()).expect("set");
                 }
             }

@@ -5,7 +5,7 @@ use std::process::Command;
 use super::*;
 
 /// Runs one test of this program in a mount namespace, with a small file system mounted on a directory.
-fn inside(test: &str, options: &str, remount: &str) {
+fn inside(test: &str, options: &str) {
     let root = rustix::process::geteuid().is_root();
     let mut command = Command::new("unshare");
     command.args(if root { ["-m"].as_slice() } else { &["-U", "-r", "-m"] });
@@ -19,7 +19,6 @@ fn inside(test: &str, options: &str, remount: &str) {
         .arg(std::env::current_exe().expect("this program"))
         .arg(name)
         .env("FUMEHOOD_TEST_MOUNT", dir.path())
-        .env("FUMEHOOD_TEST_REMOUNT", remount)
         .status();
     assert!(status.expect("unshare starts").success());
 }
@@ -31,17 +30,17 @@ fn mounted() -> Bench {
 
 #[test]
 fn a_full_disk_leaves_the_host_as_it_was() {
-    inside("full_disk", "size=1m", "");
+    inside("full_disk", "size=1m");
 }
 
 #[test]
 fn a_read_only_disk_leaves_the_host_as_it_was() {
-    inside("read_only_disk", "size=1m", "ro");
+    inside("read_only_disk", "size=1m");
 }
 
 #[test]
 fn no_free_inode_leaves_the_host_as_it_was() {
-    inside("no_free_inode", "size=4m,nr_inodes=70", "");
+    inside("no_free_inode", "size=4m,nr_inodes=70");
 }
 
 #[test]
@@ -77,7 +76,7 @@ fn read_only_disk() {
     bench.base("a", "old").made("a", "new").ran();
     let artifacts = bench.artifacts();
     let mount = std::env::var_os("FUMEHOOD_TEST_MOUNT").expect("is run by another test");
-    let status = Command::new("mount").args(["-o", "remount,ro"]).arg(&mount).status();
+    let status = Command::new("mount").args(["-o", "remount,bind,ro"]).arg(&mount).status();
     assert!(status.expect("mount starts").success());
     let elsewhere = tempfile::tempdir().expect("a temporary directory");
     let workspace = bench.host("");
@@ -93,16 +92,16 @@ fn what_may_not_be_written_is_reported_and_the_rest_is_written() {
         return;
     }
     let bench = Bench::new();
-    bench
-        .base("closed/a", "old")
-        .base("open/a", "old")
-        .made("open/a", "new")
-        .made("closed/a", "new")
-        .gone("closed/b");
-    bench.base("closed/b", "old").made("closed/n", "new").ran();
-    fs::set_permissions(bench.host("closed"), fs::Permissions::from_mode(0o555)).expect("set");
+    bench.base("closed/a", "old").base("closed/b", "old").base("open/a", "old");
+    bench.made("open/a", "new").made("closed/a", "new").gone("closed/b").made("closed/n", "new");
+    for closed in [bench.host("closed"), bench.upper("closed")] {
+        fs::set_permissions(closed, fs::Permissions::from_mode(0o555)).expect("set");
+    }
+    bench.ran();
     let applied = bench.apply().expect("is applied");
-    fs::set_permissions(bench.host("closed"), fs::Permissions::from_mode(0o755)).expect("set");
+    for closed in [bench.host("closed"), bench.upper("closed")] {
+        fs::set_permissions(closed, fs::Permissions::from_mode(0o755)).expect("set");
+    }
     assert_eq!(paths(&applied.changes), ["open/a"]);
     let failed: Vec<_> = applied.failed.iter().map(|held| format!("{} {}", held.path, held.reason)).collect();
     assert_eq!(failed, ["closed/a no-permission", "closed/b no-permission", "closed/n no-permission"]);
