@@ -49,7 +49,14 @@ pub(crate) fn summary(event: &Event) -> String {
             let (hit, out) = (tokens.prompt_cache_hit, tokens.completion);
             format!("{model}: {prompt} tokens in ({hit} cached), {out} out")
         }
+        Event::BaseMade { commit, by: Some(action) } => format!("commit {commit} by {action}"),
+        Event::BaseMade { commit, by: None } => format!("commit {commit}, checked out before"),
+        Event::AgentStarted { model, server, transcript, turns, .. } => {
+            let played = if transcript.is_some() { ", played from a transcript" } else { "" };
+            format!("{model} at {server}{played}, at most {turns} turns")
+        }
         Event::AgentConfined { probes } => proof(probes),
+        Event::AgentEnded { reason, .. } => reason.clone(),
         Event::Recovered { removed, unknown } => {
             format!(
                 "removed {}; end unknown: {}",

@@ -37,6 +37,12 @@ pub enum EngineError {
     /// A workspace that cannot be one.
     #[error("{} cannot be a workspace: {why}", escape(&path.to_string_lossy()))]
     Workspace { path: PathBuf, why: String },
+    /// A workspace whose commit cannot be checked out.
+    #[error(
+        "cannot start from a commit of {}: {why}; `--dirty` starts from the directory as it stands",
+        escape(&path.to_string_lossy())
+    )]
+    Base { path: PathBuf, why: String },
     /// A value of `--env` that is a secret of the caller, or looks like one.
     #[error(
         "the value of `{name}` {why}: it would be readable for everything in the sandbox, so it is not passed; \

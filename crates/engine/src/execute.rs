@@ -1,7 +1,7 @@
 //! The second half of the path: the sandbox of an action, its run, and what is kept of it.
 
 use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
 
 use audit::Entry;
@@ -9,6 +9,7 @@ use gate::{Authorization, Permit};
 use inspect::credentials::FoundKind;
 use inspect::layer::{self, Bounds};
 use inspect::{Report, Rules};
+use model::action::Base;
 use model::event::{Event, HeldBack};
 use model::task::Task;
 use model::{ActionId, Ending, OsText, Subject, TaskId, WorkspacePath};
@@ -17,7 +18,7 @@ use sandbox::{Execution, Identity, Io, Prepared, Spec};
 use crate::Engine;
 use crate::clock::now;
 use crate::error::EngineError;
-use crate::handle::{Order, new_action_id};
+use crate::handle::{Manner, Order, new_action_id};
 use crate::ignore_rules;
 use crate::lock::Lock;
 use crate::outcome::{Finished, Outcome};
@@ -37,8 +38,13 @@ pub(crate) struct Run {
     pub(crate) task: TaskId,
     /// The layers that it starts from, oldest first.
     pub(crate) layers: Vec<StoredLayer>,
+    /// What is below them.
+    pub(crate) base_kind: Base,
+    /// The call of an agent that it carries out.
+    pub(crate) call: Option<String>,
     workspace: Workspace,
     base: PathBuf,
+    base_owner: Identity,
     identity: Identity,
     masked: Vec<WorkspacePath>,
     mutant: Option<String>,
@@ -48,18 +54,34 @@ pub(crate) struct Run {
 
 impl Run {
     /// Names a run and takes its place. The lock says to others that its owner lives.
-    pub(crate) fn begin(engine: &Engine, task: &Task, order: &Order) -> Result<Self, EngineError> {
+    pub(crate) fn begin(
+        engine: &Engine,
+        task: &Task,
+        order: &Order,
+        manner: Manner<'_>,
+    ) -> Result<Self, EngineError> {
         let action = new_action_id()?;
         let directory = engine.places().runs().join(action.as_str());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
         made.map_err(EngineError::file("make", &directory))?;
         let alive = Lock::take(&directory.join(RUN_LOCK), || {})?;
-        let base = engine.base_of(task);
+        // A helper of ours looks at the host's directory: it is what the task's own base is made from.
+        let (base, base_kind, layers) = match manner.service {
+            Some(_) => (task.workspace.path.to_path_buf(), Base::Live, Vec::new()),
+            None => {
+                let layers = engine.store().read(|reader| reader.kept_layers(&task.id))?;
+                (engine.base_of(task), task.base.clone(), layers)
+            }
+        };
+        let on_disk = std::fs::metadata(&base).map_err(EngineError::file("look at", &base))?;
         let masked = engine.masked(&base, order)?;
         Ok(Self {
             action,
             task: task.id.clone(),
-            layers: engine.store().read(|reader| reader.kept_layers(&task.id))?,
+            layers,
+            base_kind,
+            call: manner.call.map(str::to_owned),
+            base_owner: Identity { uid: on_disk.uid(), gid: on_disk.gid() },
             identity: engine.run_identity(&order.workspace),
             workspace: order.workspace.clone(),
             base,
@@ -98,14 +120,13 @@ impl Engine {
     pub(crate) fn spec(&self, run: &Run, yes: &Authorization) -> Result<Spec, EngineError> {
         let grant = yes.grant().clone();
         let places = self.places();
-        let owner = Identity { uid: run.workspace.owner.uid, gid: run.workspace.owner.gid };
         Ok(Spec {
             identity: run.identity,
             view: self.view(&run.workspace, run.identity, &grant)?,
             workspace: sandbox::Workspace {
                 path: run.workspace.path.clone(),
                 base: run.base.clone(),
-                base_owner: owner,
+                base_owner: run.base_owner,
                 layers: places.uppers(&run.layers),
                 layer: places.layer(&run.task, &run.action),
             },

@@ -35,6 +35,15 @@ pub struct Order {
     pub mutant: Option<String>,
 }
 
+/// How an order is taken, beside what it says.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Manner<'m> {
+    /// The service of our own that it is for. It sees the host's directory as it stands, without layers.
+    pub(crate) service: Option<&'m str>,
+    /// The call of an agent that it carries out.
+    pub(crate) call: Option<&'m str>,
+}
+
 impl Engine {
     /// Takes an order all the way: parsed, decided, recorded, run in a proved sandbox, inspected, recorded.
     ///
@@ -49,16 +58,31 @@ impl Engine {
         io: Io,
         waiting: impl FnOnce(),
     ) -> Result<Outcome, EngineError> {
+        self.take(task, order, Manner::default(), io, waiting)
+    }
+
+    /// The straight path itself.
+    pub(crate) fn take(
+        &self,
+        task: &Task,
+        order: Order,
+        manner: Manner<'_>,
+        io: Io,
+        waiting: impl FnOnce(),
+    ) -> Result<Outcome, EngineError> {
         self.refuse_secret_values(&order.request)?;
         self.make_task_directory(&task.id)?;
         let _one_at_a_time = Lock::take(&self.places().task(&task.id).join("lock"), waiting)?;
-        let run = Run::begin(self, task, &order)?;
+        let run = Run::begin(self, task, &order, manner)?;
         let action = self.parse(&run, task, &order)?;
         let facts = facts(&order, &action);
         let about = subject(&action);
         let requested = self.requested(&action);
         let stored = action.clone();
-        let decision = self.gate.decide(action, &facts);
+        let decision = match manner.service {
+            Some(service) => self.gate.decide_internal(action, service, &facts),
+            None => self.gate.decide(action, &facts),
+        };
         let (receipt, prepared) = self.record_and_prepare(&about, &requested, &stored, &decision, run)?;
         let id = stored.id().clone();
         match decision {
@@ -78,7 +102,7 @@ impl Engine {
     fn parse(&self, run: &Run, task: &Task, order: &Order) -> Result<Action, EngineError> {
         let start = StartingPoint {
             workspace: task.workspace.path.clone(),
-            base: task.base.clone(),
+            base: run.base_kind.clone(),
             layers: run.layers.iter().map(|layer| layer.action.clone()).collect(),
         };
         let id = run.action.clone();
@@ -101,6 +125,7 @@ impl Engine {
     ) -> Result<(audit::Receipt, Option<Result<(Run, Prepared), SandboxError>>), EngineError> {
         let decided = decision.event();
         let record = decision.record().clone();
+        let call = run.call.clone();
         let write = || {
             let time = now();
             let entries = [
@@ -109,6 +134,9 @@ impl Engine {
             ];
             let receipts = self.log.append_all(&entries, |writer| {
                 writer.insert_action(action, class_of(action), time)?;
+                if let Some(call) = &call {
+                    writer.add_call(action.task(), call, action.id())?;
+                }
                 writer.set_decision(action.id(), &record, time)
             })?;
             receipts

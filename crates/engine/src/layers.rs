@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use inspect::{Stack, Tree};
-use model::{ActionId, TaskId};
+use model::task::WorkspaceKey;
+use model::{ActionId, Canonical, TaskId};
 
 use crate::error::EngineError;
 use crate::store::StoredLayer;
@@ -42,9 +43,17 @@ impl Places {
         self.task(task).join("cache")
     }
 
-    /// Returns where a checked out base lies.
-    pub(crate) fn base(&self, task: &TaskId) -> PathBuf {
-        self.task(task).join("base")
+    /// Returns the directory of checked out bases.
+    pub(crate) fn bases(&self) -> PathBuf {
+        self.0.join("bases")
+    }
+
+    /// Returns where a commit of a workspace lies checked out: for all tasks that start from it, and their forks.
+    pub(crate) fn base(&self, workspace: &WorkspaceKey, commit: &str) -> PathBuf {
+        let mut name = Canonical::new("fumehood base 1");
+        name.field(workspace.path.as_bytes()).number(workspace.device).number(workspace.inode);
+        let digest = name.field(commit.as_bytes()).digest().to_string();
+        self.bases().join(&digest[..32])
     }
 
     /// Returns the directory of runs that are going on.

@@ -7,6 +7,8 @@
 
 pub mod store;
 
+mod agents;
+mod base;
 mod clock;
 mod config;
 mod error;

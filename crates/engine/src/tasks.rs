@@ -62,13 +62,24 @@ impl Engine {
         title: Option<&str>,
         base: Base,
     ) -> Result<Task, EngineError> {
+        self.open_task_as(workspace, owner, title, base, TaskState::Open)
+    }
+
+    pub(crate) fn open_task_as(
+        &self,
+        workspace: &Workspace,
+        owner: &Principal,
+        title: Option<&str>,
+        base: Base,
+        state: TaskState,
+    ) -> Result<Task, EngineError> {
         let task = Task {
             id: TaskId::from_random(random()?),
             workspace: workspace.key.clone(),
             base,
             owner: owner.clone(),
             title: title.map(str::to_owned),
-            state: TaskState::Open,
+            state,
             opened: now(),
         };
         let event = Event::TaskOpened {
@@ -89,9 +100,9 @@ impl Engine {
 
     /// Returns what is below the layers of a task on the host.
     pub(crate) fn base_of(&self, task: &Task) -> PathBuf {
-        match task.base {
+        match &task.base {
             Base::Live => task.workspace.path.to_path_buf(),
-            Base::Commit { .. } => self.places().base(&task.id),
+            Base::Commit { commit } => self.places().base(&task.workspace, commit),
         }
     }
 

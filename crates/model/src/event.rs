@@ -11,6 +11,7 @@ use crate::grant::Grant;
 use crate::id::{ActionId, TaskId};
 use crate::os_text::OsText;
 use crate::outcome::{Ending, Usage};
+use crate::profile::Profile;
 use crate::task::WorkspaceKey;
 
 /// What an event is about.
@@ -152,10 +153,39 @@ pub enum Event {
         /// Tokens in, of which were cached, and out.
         tokens: TokenUsage,
     },
+    /// A commit was checked out for a task, which starts from there.
+    BaseMade {
+        /// The commit's full name.
+        commit: String,
+        /// The helper of ours that did it; nothing when it had been done for an earlier task.
+        by: Option<ActionId>,
+    },
+    /// A process was started that asks a model what to do in a task.
+    AgentStarted {
+        /// The model that is asked.
+        model: String,
+        /// Where it answers.
+        server: String,
+        /// Digest of the transcript that is played in its place, when one is.
+        transcript: Option<Digest>,
+        /// Whether the task starts from a commit, and not from the directory as it stands.
+        from_commit: bool,
+        /// How many answers of the model the task may take.
+        turns: u32,
+        /// What its actions ask for.
+        profile: Box<Profile>,
+    },
     /// The process that holds the model key showed that it cannot start programs.
     AgentConfined {
         /// What it tried and saw.
         probes: Vec<Probe>,
+    },
+    /// The process that asks a model ended.
+    AgentEnded {
+        /// Whether the model said that the task is done.
+        finished: bool,
+        /// `finished`, `stopped`, or the code of what kept it from going on.
+        reason: String,
     },
     /// Leftovers of a run whose owner died were found and removed.
     Recovered {
@@ -257,7 +287,10 @@ impl Event {
             Self::Forked { .. } => "forked",
             Self::TaskState { .. } => "task-state",
             Self::ModelTurn { .. } => "model-turn",
+            Self::BaseMade { .. } => "base-made",
+            Self::AgentStarted { .. } => "agent-started",
             Self::AgentConfined { .. } => "agent-confined",
+            Self::AgentEnded { .. } => "agent-ended",
             Self::Recovered { .. } => "recovered",
             Self::Removed { .. } => "removed",
         }

@@ -1,11 +1,12 @@
-//! What was said between an agent and its model, so that a task can go on after the agent died.
+//! What was said between an agent and its model, and what its calls became, so that a task can go on after the agent
+//! died.
 
-use model::TaskId;
-use rusqlite::params;
+use model::{ActionId, TaskId};
+use rusqlite::{OptionalExtension as _, params};
 use serde_json::value::RawValue;
 
 use super::error::StoreError;
-use super::row::Unsigned;
+use super::row::{Unsigned, Value};
 use super::{Reader, Writer};
 
 impl Reader<'_> {
@@ -23,6 +24,17 @@ impl Reader<'_> {
         };
         bodies.map(|body| parse(body?)).collect()
     }
+
+    /// Returns the action that a call of a task became, when it was seen before.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn call(&self, task: &TaskId, call: &str) -> Result<Option<ActionId>, StoreError> {
+        let sql = "SELECT action FROM calls WHERE task = ?1 AND call = ?2";
+        let mut select = self.connection.prepare_cached(sql)?;
+        let found = select.query_row([task.as_str(), call], |row| row.get::<_, Value<ActionId>>(0));
+        Ok(found.optional()?.map(|value| value.0))
+    }
 }
 
 impl Writer<'_> {
@@ -39,5 +51,15 @@ impl Writer<'_> {
             .prepare_cached(sql)?
             .query_row(params![task.as_str(), body.get()], |row| row.get(0))?;
         Ok(ordinal.0)
+    }
+
+    /// Notes which action a call of a task became.
+    ///
+    /// # Errors
+    /// When the call became another one, task or action are not there, or it cannot be written.
+    pub fn add_call(&self, task: &TaskId, call: &str, action: &ActionId) -> Result<(), StoreError> {
+        let sql = "INSERT INTO calls (task, call, action) VALUES (?1, ?2, ?3)";
+        self.connection.prepare_cached(sql)?.execute([task.as_str(), call, action.as_str()])?;
+        Ok(())
     }
 }

@@ -81,6 +81,14 @@ CREATE TABLE messages (
     PRIMARY KEY (task, ordinal)
 ) STRICT;
 
+-- Which action a call of the agent became, so that a call that is made again is not run again.
+CREATE TABLE calls (
+    task   TEXT NOT NULL REFERENCES tasks (id),
+    call   TEXT NOT NULL,
+    action TEXT NOT NULL REFERENCES actions (id),
+    PRIMARY KEY (task, call)
+) STRICT, WITHOUT ROWID;
+
 -- What the search for credentials found in a file, as long as the file and the rules stay the same.
 CREATE TABLE scans (
     device INTEGER NOT NULL,

@@ -1,5 +1,6 @@
 //! Tasks in the database.
 
+use model::action::Base;
 use model::task::{Task, TaskState, WorkspaceKey};
 use model::{TaskId, Timestamp};
 use rusqlite::{Row, params};
@@ -126,6 +127,16 @@ impl Writer<'_> {
             return Err(NAMED.not_found(id.as_str()));
         }
         Ok(())
+    }
+
+    /// Puts a commit below a task that has no layer yet, and opens it.
+    ///
+    /// # Errors
+    /// When there is no such task, or it cannot be written.
+    pub fn set_base(&self, id: &TaskId, base: &Base, now: Timestamp) -> Result<(), StoreError> {
+        let sql = "UPDATE tasks SET base = ?2 WHERE id = ?1";
+        self.connection.prepare_cached(sql)?.execute([id.as_str(), json("a base", base)?.as_str()])?;
+        self.set_task_state(id, TaskState::Open, now)
     }
 }
 

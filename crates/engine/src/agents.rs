@@ -1,0 +1,98 @@
+//! What an agent says, kept so that its task can go on after it died: messages, calls and their outcomes, turns.
+//!
+//! Guarantees: a call is run at most once, whatever happens in between. Which action a call became is durable before
+//! that action starts, so a call that is made again gets the same outcome, or the answer that nobody saw its end.
+
+use model::event::{Event, TokenUsage};
+use model::evidence::Probe;
+use model::task::Task;
+use model::{Digest, TaskId};
+use sandbox::Io;
+use serde_json::value::RawValue;
+
+use crate::error::EngineError;
+use crate::handle::Manner;
+use crate::outcome::Outcome;
+use crate::store::StoredAction;
+use crate::tasks::about;
+use crate::{Engine, Order};
+
+impl Engine {
+    /// Returns the action that a call of the task became, when it was made before.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn action_of_call(&self, task: &TaskId, call: &str) -> Result<Option<StoredAction>, EngineError> {
+        let found = self.store().read(|reader| match reader.call(task, call)? {
+            Some(action) => reader.action(&action),
+            None => Ok(None),
+        })?;
+        Ok(found)
+    }
+
+    /// Takes the order that a call means, as [`Engine::handle`] does.
+    ///
+    /// # Errors
+    /// As there, and when the call was made before.
+    pub fn handle_call(
+        &self,
+        task: &Task,
+        call: &str,
+        order: Order,
+        io: Io,
+        waiting: impl FnOnce(),
+    ) -> Result<Outcome, EngineError> {
+        self.take(task, order, Manner { service: None, call: Some(call) }, io, waiting)
+    }
+
+    /// Keeps the next message of a conversation.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn keep_message(&self, task: &TaskId, message: &RawValue) -> Result<(), EngineError> {
+        self.store().write(|writer| writer.add_message(task, message))?;
+        Ok(())
+    }
+
+    /// Records that a model was asked and answered.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn model_turn(
+        &self,
+        task: &TaskId,
+        model: &str,
+        request: Digest,
+        response: Digest,
+        tokens: TokenUsage,
+    ) -> Result<(), EngineError> {
+        let event = Event::ModelTurn { model: model.to_owned(), request, response, tokens };
+        self.note(task, &event)
+    }
+
+    /// Records what the process that holds the model key tried and saw.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn agent_confined(&self, task: &TaskId, probes: &[Probe]) -> Result<(), EngineError> {
+        self.note(task, &Event::AgentConfined { probes: probes.to_vec() })
+    }
+
+    /// Records an event about a task that changes no rows: that an agent was started, or ended.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn note(&self, task: &TaskId, event: &Event) -> Result<(), EngineError> {
+        self.record(&about(task), event, |_, _| Ok(()))
+    }
+
+    /// Returns the events about a task itself, oldest first.
+    ///
+    /// # Errors
+    /// When the record cannot be read.
+    pub fn events_of_task(&self, task: &TaskId) -> Result<Vec<Event>, EngineError> {
+        let records = self.store().read(|reader| reader.records_of_task(task))?;
+        let own = records.iter().filter(|record| record.subject.action.is_none());
+        Ok(own.filter_map(|record| record.parse_event().ok()).collect())
+    }
+}

@@ -1,0 +1,64 @@
+//! Helpers of the engine's own: programs that we run for ourselves, on the same path as everything else.
+
+use model::action::Principal;
+use model::grant::{Input, WorkspaceAccess};
+use model::task::Task;
+use model::{ActionRequest, Grant, OsText, Profile, Tool};
+use sandbox::{Io, Silent};
+
+use crate::error::EngineError;
+use crate::handle::Manner;
+use crate::outcome::Outcome;
+use crate::{Engine, Order, Workspace};
+
+/// A program that we run for ourselves: it reads the workspace as it stands, and leaves artifacts.
+pub(crate) struct Helper {
+    /// The name by which policy knows it.
+    pub(crate) service: &'static str,
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    /// Its variables.
+    pub(crate) environment: Vec<(String, String)>,
+    /// What else it reads.
+    pub(crate) inputs: Vec<Input>,
+    /// What it may use.
+    pub(crate) profile: Profile,
+    /// What it reads.
+    pub(crate) workspace: Workspace,
+}
+
+impl Engine {
+    /// Runs a helper of ours: decided as class `internal`, recorded, in a proved sandbox.
+    ///
+    /// # Errors
+    /// When the engine itself fails.
+    pub(crate) fn help(&self, task: &Task, helper: Helper) -> Result<Outcome, EngineError> {
+        let text = |text: String| {
+            OsText::new(text.into_bytes()).map_err(|error| EngineError::Nothing(error.to_string()))
+        };
+        let environment = helper.environment.into_iter().map(|(name, value)| Ok((name, text(value)?)));
+        let request = ActionRequest {
+            principal: Principal::Engine,
+            tool: Tool::Run { argv: helper.argv.into_iter().map(text).collect::<Result<_, _>>()? },
+            directory: None,
+            environment: environment.collect::<Result<_, EngineError>>()?,
+            purpose: None,
+        };
+        let grant = Grant {
+            workspace: WorkspaceAccess::ReadOnly,
+            inputs: helper.inputs,
+            ..Grant::under(helper.profile.clone())
+        };
+        let order = Order {
+            request,
+            grant,
+            profile: helper.profile,
+            workspace: helper.workspace,
+            hidden: Vec::new(),
+            mutant: None,
+        };
+        let io = Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: None };
+        let manner = Manner { service: Some(helper.service), call: None };
+        self.take(task, order, manner, io, || {})
+    }
+}

@@ -1,0 +1,250 @@
+//! Tasks that start from a commit: git runs in a sandbox, and what it leaves is below the layers. Works as root and as
+//! an ordinary user; needs git.
+#![allow(clippy::disallowed_methods, reason = "the tests make repositories with git")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use engine::{Config, Engine, EngineError, Finished, Io, Order, Outcome, Silent, Workspace};
+use model::action::{Base, Principal};
+use model::event::Event;
+use model::task::{Task, TaskState};
+use model::{ActionRequest, Grant, OsText, Profile, Tool};
+use sandbox::{Identity, Stream};
+use tempfile::TempDir;
+
+/// A state directory and a repository with one commit.
+struct Bench {
+    directory: TempDir,
+    engine: Engine,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let home = directory.path().join("home");
+        fs::create_dir(&home).expect("a home");
+        let environment = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into();
+        let config = Config {
+            state_dir: directory.path().join("state"),
+            run_as: Identity { uid: 64_500, gid: 64_500 },
+            user: "ada".to_owned(),
+            home,
+            environment,
+            secrets: Vec::new(),
+        };
+        let engine = Engine::open(config).expect("opens");
+        let bench = Self { directory, engine };
+        fs::create_dir(bench.repository()).expect("a repository");
+        bench.git(&["init", "--quiet", "--initial-branch=main"]);
+        fs::write(bench.repository().join("a.txt"), "committed\n").expect("a file");
+        bench.git(&["add", "."]);
+        bench.git(&[
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.org",
+            "commit",
+            "--quiet",
+            "-m",
+            "first",
+        ]);
+        bench
+    }
+
+    fn repository(&self) -> PathBuf {
+        self.directory.path().join("repository")
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.directory.path().join("home"));
+        let output = git.arg("-C").arg(self.repository()).args(arguments).output().expect("git starts");
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
+    fn workspace(&self, path: &Path) -> Workspace {
+        Workspace::find(
+            Some(path),
+            Path::new("/"),
+            &self.engine.config().home,
+            &self.engine.config().state_dir,
+        )
+        .expect("a workspace")
+    }
+
+    fn start(&self, path: &Path) -> Result<Task, EngineError> {
+        let workspace = self.workspace(path);
+        let task = self.engine.open_task_at_commit(&workspace, &Principal::User("ada".into()), None)?;
+        self.engine.make_base(&task, &workspace, &Profile::default_profile())
+    }
+
+    fn shell(&self, task: &Task, path: &Path, script: &str) -> (Finished, String) {
+        let profile = Profile::default_profile();
+        let argv = ["sh", "-c", script].map(OsText::literal).to_vec();
+        let order = Order {
+            request: ActionRequest {
+                principal: Principal::Agent("m".into()),
+                tool: Tool::Run { argv },
+                directory: None,
+                environment: BTreeMap::new(),
+                purpose: None,
+            },
+            grant: Grant::under(profile.clone()),
+            profile,
+            workspace: self.workspace(path),
+            hidden: Vec::new(),
+            mutant: None,
+        };
+        let io = Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: None };
+        match self.engine.handle(task, order, io, || {}).expect("the engine works") {
+            Outcome::Finished(finished) => {
+                let out = finished.printed.iter().find(|(stream, _)| *stream == Stream::Out);
+                let err = finished.printed.iter().find(|(stream, _)| *stream == Stream::Err);
+                let text =
+                    [out, err].into_iter().flatten().map(|(_, printed)| printed.kept()).collect::<Vec<_>>();
+                let text = String::from_utf8_lossy(&text.concat()).into_owned();
+                (*finished, text)
+            }
+            other => panic!("it did not run: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_task_starts_from_the_commit_and_git_works_inside() {
+    let bench = Bench::new();
+    let repository = bench.repository();
+    bench.git(&["remote", "add", "origin", "https://ada:s3cret@example.invalid/repo.git"]);
+    fs::write(repository.join("a.txt"), "edited since\n").expect("a file");
+    fs::write(repository.join("untracked"), "x\n").expect("a file");
+    let commit = bench.git(&["rev-parse", "HEAD"]);
+    let task = bench.start(&repository).expect("starts");
+    assert_eq!(task.base, Base::Commit { commit: commit.clone() });
+    let stored = bench.engine.store().read(|reader| reader.find_task(task.id.as_str())).expect("is there");
+    assert_eq!((&stored.base, stored.state), (&task.base, TaskState::Open));
+
+    let script = "cat a.txt; ls -A; git status --short; git rev-parse HEAD; git remote -v";
+    let (finished, text) = bench.shell(&task, &repository, script);
+    assert!(finished.ending.succeeded(), "{text}");
+    assert_eq!(
+        text,
+        format!(
+            "committed\n.git\na.txt\n{commit}\norigin\thttps://example.invalid/repo.git (fetch)\n\
+             origin\thttps://example.invalid/repo.git (push)\n"
+        )
+    );
+    let (_, text) = bench.shell(
+        &task,
+        &repository,
+        "echo new > a.txt && git -c user.name=t -c user.email=t commit -qam x && git log --oneline | wc -l",
+    );
+    assert_eq!(text, "2\n");
+    let host = fs::read_to_string(repository.join("a.txt")).expect("is there");
+    assert_eq!(host, "edited since\n", "the host's directory is not touched");
+    assert_eq!(bench.git(&["rev-parse", "HEAD"]), commit);
+}
+
+#[test]
+fn the_helper_is_on_the_record_as_one_of_ours() {
+    let bench = Bench::new();
+    let task = bench.start(&bench.repository()).expect("starts");
+    let actions = bench.engine.store().read(|reader| reader.actions(&task.id)).expect("reads");
+    assert_eq!(actions.len(), 2);
+    for action in &actions {
+        assert_eq!(action.class, "internal");
+        assert_eq!(action.request.principal, Principal::Engine);
+        let decision = action.decision.as_ref().expect("is decided");
+        assert_eq!(decision.rules, ["own-helpers"], "{decision:?}");
+    }
+    let events = bench.engine.events_of_task(&task.id).expect("reads");
+    let made = events.iter().find_map(|event| match event {
+        Event::BaseMade { by, .. } => Some(by.clone()),
+        _ => None,
+    });
+    assert_eq!(made, Some(Some(actions[1].id.clone())));
+}
+
+#[test]
+fn tasks_from_one_commit_share_what_is_checked_out() {
+    let bench = Bench::new();
+    let first = bench.start(&bench.repository()).expect("starts");
+    bench.shell(&first, &bench.repository(), "echo mine > a.txt");
+    let second = bench.start(&bench.repository()).expect("starts");
+    let (_, text) = bench.shell(&second, &bench.repository(), "cat a.txt");
+    assert_eq!(text, "committed\n");
+    let fork = bench.engine.fork(&first, None).expect("forks");
+    let (_, text) = bench.shell(&fork, &bench.repository(), "cat a.txt");
+    assert_eq!(text, "mine\n");
+    let bases = fs::read_dir(bench.directory.path().join("state/bases")).expect("is there");
+    assert_eq!(bases.flatten().filter(|entry| entry.path().is_dir()).count(), 1);
+}
+
+#[test]
+fn a_linked_worktree_starts_from_its_own_commit() {
+    let bench = Bench::new();
+    let tree = bench.directory.path().join("tree");
+    bench.git(&["worktree", "add", "--quiet", tree.to_str().expect("text"), "-b", "side"]);
+    fs::write(tree.join("side.txt"), "side\n").expect("a file");
+    let output = Command::new("sh")
+        .arg("-c")
+        .arg("git add . && git -c user.name=t -c user.email=t commit -qm side")
+        .current_dir(&tree)
+        .output()
+        .expect("starts");
+    assert!(output.status.success(), "{output:?}");
+    let task = bench.start(&tree).expect("starts");
+    let (finished, text) = bench.shell(&task, &tree, "cat side.txt; git log --oneline | wc -l");
+    assert!(finished.ending.succeeded(), "{text}");
+    assert_eq!(text, "side\n2\n");
+}
+
+#[test]
+fn what_has_no_commit_is_refused_with_what_can_be_done() {
+    let bench = Bench::new();
+    let plain = bench.directory.path().join("plain");
+    fs::create_dir(&plain).expect("a directory");
+    let error = bench.start(&plain).expect_err("is refused").to_string();
+    assert!(error.contains("it is not a git repository") && error.contains("--dirty"), "{error}");
+    let empty = bench.directory.path().join("empty");
+    fs::create_dir(&empty).expect("a directory");
+    Command::new("git").args(["init", "--quiet"]).arg(&empty).status().expect("git starts");
+    let error = bench.start(&empty).expect_err("is refused").to_string();
+    assert!(error.contains("it has no commit yet"), "{error}");
+    let tasks = bench.engine.store().read(|reader| reader.tasks()).expect("reads");
+    assert!(tasks.iter().all(|overview| overview.task.state == TaskState::Discarded));
+}
+
+#[test]
+fn a_repository_runs_nothing_of_its_own_when_it_is_checked_out() {
+    let bench = Bench::new();
+    let repository = bench.repository();
+    let witness = "touch /artifacts/base/ran /artifacts/ran 2>/dev/null; exit 0";
+    for hook in ["post-checkout", "pre-commit", "reference-transaction"] {
+        let path = repository.join(".git/hooks").join(hook);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(&path, format!("#!/bin/sh\n{witness}\n")).expect("a file");
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    }
+    fs::write(repository.join(".gitattributes"), "*.txt filter=evil\n").expect("a file");
+    bench.git(&["add", ".gitattributes"]);
+    bench.git(&[
+        "-c",
+        "core.hooksPath=/dev/null",
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t",
+        "commit",
+        "-qm",
+        "x",
+    ]);
+    bench.git(&["config", "filter.evil.smudge", &format!("sh -c '{witness}'")]);
+    bench.git(&["config", "core.fsmonitor", &format!("sh -c '{witness}'")]);
+    let task = bench.start(&repository).expect("starts");
+    let (_, text) = bench.shell(&task, &repository, "ls -A; ls .git/hooks 2>/dev/null");
+    assert_eq!(text, ".git\n.gitattributes\na.txt\n");
+}
