@@ -66,9 +66,11 @@ fn one_action(engine: &Engine, workspace: &Workspace, options: &Options) -> Resu
     match engine.handle(&task, order, io, || {})? {
         Outcome::Finished(finished) if finished.ending.succeeded() => {
             if options.steps {
-                let total = |name: &str| finished.steps.iter().find(|step| step.step == name).map(|step| step.time);
+                let total =
+                    |name: &str| finished.steps.iter().find(|step| step.step == name).map(|step| step.time);
                 let names = finished.steps.iter().map(|step| step.step.as_str());
-                let each: Vec<String> = names.map(|name| format!("{name} {:?}", total(name).unwrap_or_default())).collect();
+                let each: Vec<String> =
+                    names.map(|name| format!("{name} {:?}", total(name).unwrap_or_default())).collect();
                 eprintln!("{}", each.join(", "));
             }
             Ok(())

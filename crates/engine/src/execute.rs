@@ -18,6 +18,7 @@ use sandbox::{Execution, Identity, Io, Prepared, Spec};
 use crate::Engine;
 use crate::clock::now;
 use crate::error::EngineError;
+use crate::git_dirs;
 use crate::handle::{Manner, Order, new_action_id};
 use crate::ignore_rules;
 use crate::lock::Lock;
@@ -47,6 +48,7 @@ pub(crate) struct Run {
     base_owner: Identity,
     identity: Identity,
     masked: Vec<WorkspacePath>,
+    covers: Vec<(PathBuf, Vec<u8>)>,
     mutant: Option<String>,
     directory: PathBuf,
     _alive: Lock,
@@ -74,7 +76,7 @@ impl Run {
             }
         };
         let on_disk = std::fs::metadata(&base).map_err(EngineError::file("look at", &base))?;
-        let masked = engine.masked(&base, order)?;
+        let (masked, covers) = engine.masked(&base, order)?;
         Ok(Self {
             action,
             task: task.id.clone(),
@@ -86,6 +88,7 @@ impl Run {
             workspace: order.workspace.clone(),
             base,
             masked,
+            covers,
             mutant: order.mutant.clone(),
             directory,
             _alive: alive,
@@ -101,10 +104,17 @@ impl Drop for Run {
 }
 
 impl Engine {
-    /// Names what is covered in a workspace: credential files, and what the order hides.
-    fn masked(&self, base: &std::path::Path, order: &Order) -> Result<Vec<WorkspacePath>, EngineError> {
+    /// Names what is covered in a workspace: credential files, what the order hides, and git configuration that is
+    /// shown without the credentials in it.
+    #[allow(clippy::type_complexity, reason = "two lists of what is covered, one with what is seen instead")]
+    fn masked(
+        &self,
+        base: &std::path::Path,
+        order: &Order,
+    ) -> Result<(Vec<WorkspacePath>, Vec<(PathBuf, Vec<u8>)>), EngineError> {
         let scan = self.scan_base(base)?;
         refuse_base(&scan, base)?;
+        let covers = git_dirs::covers(&scan, base, &order.workspace.path);
         let shown = &order.grant.shown_credentials;
         let mut masked: Vec<WorkspacePath> = scan
             .found
@@ -113,7 +123,7 @@ impl Engine {
             .map(|found| found.path)
             .collect();
         masked.extend(order.hidden.iter().cloned());
-        Ok(masked)
+        Ok((masked, covers))
     }
 
     /// Puts the sandbox of an authorized action together.
@@ -131,6 +141,8 @@ impl Engine {
                 layer: places.layer(&run.task, &run.action),
             },
             masks: run.masked.clone(),
+            covers: run.covers.clone(),
+            git_directory: git_dirs::repository_of_worktree(&run.base),
             grant,
             run_directory: run.directory.clone(),
             artifacts: places.artifacts(&run.task, &run.action),

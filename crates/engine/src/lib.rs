@@ -5,6 +5,7 @@
 //! Leaves to others: deciding (`gate`), running (`sandbox`), judging what came out (`inspect`), showing it.
 #![forbid(unsafe_code)]
 
+pub mod apply;
 pub mod store;
 
 mod agents;
@@ -14,6 +15,7 @@ mod config;
 mod error;
 mod execute;
 mod gc;
+mod git_dirs;
 mod handle;
 mod history;
 mod host;

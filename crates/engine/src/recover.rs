@@ -25,7 +25,11 @@ impl Engine {
                 .push(format!("directory {}", directory.file_name().unwrap_or_default().to_string_lossy()));
         }
         let groups = sandbox::remove_leftover_groups();
-        removed.extend(groups.map_err(|error| EngineError::file("remove", "control groups")(std::io::Error::other(error)))?);
+        removed.extend(
+            groups.map_err(|error| {
+                EngineError::file("remove", "control groups")(std::io::Error::other(error))
+            })?,
+        );
         let unknown = self.unfinished()?;
         if removed.is_empty() && unknown.is_empty() {
             return Ok(());

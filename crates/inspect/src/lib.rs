@@ -5,6 +5,8 @@
 //! Leaves to others: making the layers (`sandbox`), asking people and writing to the host (`engine`).
 #![forbid(unsafe_code)]
 
+pub mod checkpoint;
+pub mod copy;
 pub mod credentials;
 pub mod diff;
 mod error;

@@ -23,9 +23,10 @@ pub use entry::{Entry, open_file};
 pub use node::{Node, Time, look_up};
 pub use stack::{Finder, Stack};
 
-pub(crate) use attributes::{Attributes, overlay_names, remove_attribute};
+pub(crate) use attributes::{Attributes, of_overlay, overlay_names, remove_attribute};
 pub(crate) use cursor::{Cursor, Hit, Pair};
 pub(crate) use node::{list, stat};
+pub(crate) use position::{Position, Seen};
 
 /// The top directory of one tree: the upper directory of a layer, or a base.
 #[derive(Debug, Clone)]

@@ -40,6 +40,7 @@ pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, watch_memory: bool) -> Plan {
     builder.pieces();
     builder.devices_and_proc();
     builder.outputs_and_inputs();
+    builder.git_directory();
     builder.workspace();
     builder.masks();
     let limits = &spec.grant.profile.limits;
@@ -249,7 +250,20 @@ impl Builder<'_> {
         self.steps.push(Step::Workspace { lowers, upper, target: bytes(&workspace.path), executable });
     }
 
+    fn git_directory(&mut self) {
+        let Some(directory) = &self.spec.git_directory else { return };
+        let lower = self.source(directory, false, false);
+        if self.spec.workspace.base_owner.uid != self.spec.identity.uid {
+            self.sources[lower].id_map = Some(self.id_map(self.spec.workspace.base_owner));
+        }
+        self.writable.insert(directory.clone());
+        self.steps.push(Step::PrivateOverlay { lower, name: "git".to_owned(), target: bytes(directory) });
+    }
+
     fn masks(&mut self) {
+        for (target, contents) in &self.spec.covers {
+            self.steps.push(Step::Cover { target: bytes(target), contents: contents.clone() });
+        }
         for mask in &self.spec.masks {
             let target = bytes(&self.spec.workspace.path.join(mask.as_path()));
             self.steps.push(Step::Mask { target });

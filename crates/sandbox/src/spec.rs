@@ -17,6 +17,12 @@ pub struct Spec {
     pub workspace: Workspace,
     /// Credential files and hidden paths of the workspace; each is covered.
     pub masks: Vec<WorkspacePath>,
+    /// Files that are shown with other contents than they have, by their path inside: git configuration without the
+    /// credentials in it.
+    pub covers: Vec<(PathBuf, Vec<u8>)>,
+    /// Where the git repository of a linked worktree is. It is shown with a private layer above it, so git can write;
+    /// what it writes there is gone after the action.
+    pub git_directory: Option<PathBuf>,
     /// What the command may touch and use.
     pub grant: Grant,
     /// A directory of this run alone, empty and not readable by others; it is removed at the end.

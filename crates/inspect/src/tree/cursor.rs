@@ -139,7 +139,12 @@ impl Cursor {
             for &tree in below.uppers.iter().chain(&below.lowers) {
                 self.trees[tree].leave().map_err(|errno| InspectError::at("leave", &path, errno))?;
             }
-            return Err(InspectError::at("open the directory", &path, errno));
+            // It was a directory when it was looked up.
+            let moved = matches!(errno, Errno::NOENT | Errno::NOTDIR | Errno::LOOP);
+            return Err(match moved {
+                true => InspectError::Moved { path: crate::error::shown(&path) },
+                false => InspectError::at("open the directory", &path, errno),
+            });
         }
         self.path = self.path_of(name);
         self.members.push(below);

@@ -187,6 +187,13 @@ pub enum Step {
         /// What is covered.
         target: Vec<u8>,
     },
+    /// Covers a file with one that holds something else; nothing happens when it is missing.
+    Cover {
+        /// What is covered.
+        target: Vec<u8>,
+        /// What is seen instead.
+        contents: Vec<u8>,
+    },
     /// Makes a directory that is already shown read-only, such as `/proc/sys`.
     Freeze {
         /// Which.

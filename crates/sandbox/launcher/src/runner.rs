@@ -163,6 +163,10 @@ fn execute(argv: &[CString], environment: &[CString]) -> i32 {
     for directory in path.unwrap_or(b"/usr/bin:/bin").split(|byte| *byte == b':') {
         let directory = if directory.is_empty() { b"." } else { directory };
         let Ok(file) = CString::new([directory, b"/", program.as_bytes()].concat()) else { continue };
+        // The record lists what is executed, not where it was looked for.
+        if rustix::fs::stat(file.as_c_str()).is_err() {
+            continue;
+        }
         match execute_file(&file, argv, environment) {
             libc::ENOENT | libc::ENOTDIR => {}
             errno => best = errno,

@@ -1,6 +1,6 @@
 //! Carries out the steps of a plan, one after the other.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
@@ -87,6 +87,7 @@ impl<'a> Steps<'a> {
             Step::Terminals => self.terminals(),
             Step::Proc => self.proc(),
             Step::Mask { target } => self.mask(target),
+            Step::Cover { target, contents } => self.cover_with(target, contents),
             Step::Freeze { target } => self.freeze(target),
         }
     }
@@ -342,20 +343,38 @@ impl<'a> Steps<'a> {
         if leaves_out(self.plan, "masks") {
             return Ok(());
         }
-        let root = self.root()?;
-        let place = match open_target(root, target) {
-            Ok(place) => place,
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
-            Err(error) => return Err(error).during("mask", target),
-        };
-        let stat = rustix::fs::fstat(&place).during("mask", target)?;
-        let cover = match FileType::from_raw_mode(stat.st_mode) {
+        let Some((place, kind)) = self.existing(target)? else { return Ok(()) };
+        let cover = match kind {
             FileType::Directory => "empty",
             // What a link points to is masked under its own name, or is not shown at all.
             FileType::Symlink => return Ok(()),
             _ => "nothing",
         };
-        let mount = copy_mount(root, &Path::new(STAGE).join(cover), false)?;
+        self.hang_over(&place, cover, target)
+    }
+
+    /// Covers a file with one of ours that holds something else.
+    fn cover_with(&self, target: &[u8], contents: &[u8]) -> Done {
+        let Some((place, FileType::RegularFile)) = self.existing(target)? else { return Ok(()) };
+        let name = format!("cover-{}", place.as_raw_fd());
+        self.file(format!("/{STAGE}/{name}").as_bytes(), contents, 0o444)?;
+        self.hang_over(&place, &name, target)
+    }
+
+    /// Opens a target when it is there and no link is on the way.
+    fn existing(&self, target: &[u8]) -> Done<Option<(OwnedFd, FileType)>> {
+        let place = match open_target(self.root()?, target) {
+            Ok(place) => place,
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+            Err(error) => return Err(error).during("mask", target),
+        };
+        let stat = rustix::fs::fstat(&place).during("mask", target)?;
+        Ok(Some((place, FileType::from_raw_mode(stat.st_mode))))
+    }
+
+    /// Hangs something out of the staging directory over a target, read-only.
+    fn hang_over(&self, place: &OwnedFd, cover: &str, target: &[u8]) -> Done {
+        let mount = copy_mount(self.root()?, &Path::new(STAGE).join(cover), false)?;
         let attributes = PLAIN | MountAttrFlags::MOUNT_ATTR_RDONLY | MountAttrFlags::MOUNT_ATTR_NOEXEC;
         sys::set_mount_attributes(mount.as_fd(), attributes, false).during("mask", target)?;
         attach(mount.as_fd(), place.as_fd(), target)
@@ -389,6 +408,6 @@ fn step_name(step: &Step) -> &'static str {
         Step::Workspace { .. } => "workspace",
         Step::Device { .. } | Step::Terminals => "devices",
         Step::Proc => "proc",
-        Step::Mask { .. } | Step::Freeze { .. } => "masks",
+        Step::Mask { .. } | Step::Cover { .. } | Step::Freeze { .. } => "masks",
     }
 }

@@ -194,7 +194,7 @@ fn make_directory(above: &Directory, name: &str) -> Result<(), CgroupError> {
 
 /// Leaves the group above for one of our own, so that the group above may give its controllers on.
 fn move_self(above: &Directory, owner: &Owner) -> Result<(), CgroupError> {
-    let name = owner.name("supervisor");
+    let name = owner.own_name();
     make_directory(above, &name)?;
     above.child(&name)?.write("cgroup.procs", "0")
 }

@@ -52,9 +52,14 @@ impl Owner {
 
     /// Returns a name for a new group, which no other group has.
     pub(super) fn name(&self, label: &str) -> String {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
+        static NEXT: AtomicU32 = AtomicU32::new(1);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         format!("{}-{}-{}-{number}-{label}", self.namespace, self.pid, self.start)
+    }
+
+    /// Returns the name of the group that this process itself moves to; the same each time.
+    pub(super) fn own_name(&self) -> String {
+        format!("{}-{}-{}-0-supervisor", self.namespace, self.pid, self.start)
     }
 
     /// Reads the owner from a group's name.

@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::group::OURS;
 use super::mounts::{Hierarchies, Hierarchy, Version};
 use super::{NotDelegated, Resource, Support};
 
@@ -99,7 +100,12 @@ impl Hierarchies {
             return self.try_modern(directory, directory).ok_or_else(|| not_ours(directory, Version::V2));
         }
         let own = hierarchy.own.as_ref().ok_or_else(outside)?;
+        // After a first group this process may stand in one of ours, where no other group belongs.
+        let is_ours = |above: &&Path| {
+            above.strip_prefix(&hierarchy.mount).is_ok_and(|below| below.iter().any(|part| part == OURS))
+        };
         let above = own.ancestors().take_while(|above| above.starts_with(&hierarchy.mount));
+        let above = above.filter(|above| !is_ours(above));
         let mut best: Option<Place> = None;
         for place in above.filter_map(|directory| self.try_modern(directory, own)) {
             if best.as_ref().is_none_or(|best| best.resources.len() < place.resources.len()) {

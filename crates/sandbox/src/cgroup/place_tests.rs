@@ -117,6 +117,18 @@ fn a_scope_of_our_own_is_used_after_we_leave_its_top() {
 }
 
 #[test]
+fn once_we_have_left_its_top_the_scope_is_still_the_place() {
+    let host = Host::new();
+    host.modern("", "memory pids", "memory pids", "1\n").topmost("").denied("");
+    host.modern("scope", "memory pids", "memory pids", "");
+    host.modern("scope/fumehood", "memory pids", "memory pids", "");
+    host.modern("scope/fumehood/1-2-3-0-supervisor", "memory pids", "", &format!("{}\n", std::process::id()));
+    let places = host.seen(V2, "rw", "0::/scope/fumehood/1-2-3-0-supervisor\n").places();
+    assert_eq!(places.list[0].directory, host.path("scope"));
+    assert!(!places.list[0].move_self);
+}
+
+#[test]
 fn a_group_that_others_are_in_is_passed_over_for_the_one_above() {
     let host = Host::new();
     host.modern("", "cpu memory pids", "memory", "1\n").topmost("");
