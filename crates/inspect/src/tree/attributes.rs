@@ -33,7 +33,7 @@ impl Attributes {
     /// Reads what a directory says, given a descriptor of it.
     pub(crate) fn of_directory<Fd: AsFd>(directory: Fd) -> Result<Self, Errno> {
         let mut value = Vec::with_capacity(8);
-        match rustix::fs::getxattr(link_to(directory, c""), OPAQUE, spare_capacity(&mut value)) {
+        match rustix::fs::getxattr(link_to(&directory, c""), OPAQUE, spare_capacity(&mut value)) {
             Ok(_) if value == b"y" => Ok(Self::Opaque),
             Ok(_) if value == b"x" => Ok(Self::Whiteouts),
             // The kernel looks at the first byte of a value of one byte only.
@@ -48,7 +48,7 @@ pub(crate) fn is_whiteout_file<Fd: AsFd>(directory: Fd, name: &CStr, node: &Node
     if node.kind != FileKind::File || node.size != 0 {
         return Ok(false);
     }
-    match rustix::fs::lgetxattr(link_to(directory, name), WHITEOUT, &mut [0u8; 0]) {
+    match rustix::fs::lgetxattr(link_to(&directory, name), WHITEOUT, &mut [0u8; 0]) {
         Ok(_) | Err(Errno::RANGE) => Ok(true),
         Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(false),
         Err(errno) => Err(errno),
@@ -57,7 +57,7 @@ pub(crate) fn is_whiteout_file<Fd: AsFd>(directory: Fd, name: &CStr, node: &Node
 
 /// Lists the names of all attributes of one file that overlay would look at, its own ones included.
 pub(crate) fn overlay_names<Fd: AsFd>(directory: Fd, name: &CStr) -> Result<Vec<Vec<u8>>, Errno> {
-    let path = link_to(directory, name);
+    let path = link_to(&directory, name);
     let mut list = Vec::with_capacity(512);
     let listed = match rustix::fs::llistxattr(&path, spare_capacity(&mut list)) {
         Err(Errno::RANGE) => {
@@ -77,7 +77,7 @@ pub(crate) fn overlay_names<Fd: AsFd>(directory: Fd, name: &CStr) -> Result<Vec<
 
 /// Takes one attribute off a file.
 pub(crate) fn remove_attribute<Fd: AsFd>(directory: Fd, name: &CStr, attribute: &[u8]) -> Result<(), Errno> {
-    rustix::fs::lremovexattr(link_to(directory, name), attribute)
+    rustix::fs::lremovexattr(link_to(&directory, name), attribute)
 }
 
 /// Tells whether an attribute belongs to overlay, in any of the namespaces that a mount may obey.
@@ -86,7 +86,7 @@ pub(crate) fn of_overlay(attribute: &[u8]) -> bool {
 }
 
 /// Returns a path to a name in an open directory, or to the directory itself when the name is empty.
-fn link_to<Fd: AsFd>(directory: Fd, name: &CStr) -> Vec<u8> {
+fn link_to<Fd: AsFd>(directory: &Fd, name: &CStr) -> Vec<u8> {
     let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
     // Without a last part the calls that do not follow links would look at the link in /proc itself.
     path.extend_from_slice(if name.is_empty() { b"." } else { name.to_bytes() });
