@@ -3,21 +3,52 @@
 //! Guarantees: a call is run at most once, whatever happens in between. Which action a call became is durable before
 //! that action starts, so a call that is made again gets the same outcome, or the answer that nobody saw its end.
 
+use std::path::PathBuf;
+
 use model::event::{Event, TokenUsage};
 use model::evidence::Probe;
 use model::task::Task;
-use model::{Digest, TaskId};
+use model::{ActionId, Digest, TaskId};
 use sandbox::Io;
 use serde_json::value::RawValue;
 
 use crate::error::EngineError;
 use crate::handle::Manner;
+use crate::lock::Lock;
 use crate::outcome::Outcome;
 use crate::store::StoredAction;
 use crate::tasks::about;
 use crate::{Engine, Order};
 
+/// Says, as long as it lives, that an agent is at work on a task.
+#[derive(Debug)]
+pub struct AtWork(#[expect(dead_code, reason = "held until it is dropped")] Lock);
+
 impl Engine {
+    /// Takes the place of the one agent that may work on a task.
+    ///
+    /// # Errors
+    /// When another one has it, or the state cannot be written.
+    pub fn at_work(&self, task: &TaskId) -> Result<AtWork, EngineError> {
+        self.make_task_directory(task)?;
+        let lock = Lock::try_take(&self.places().task(task).join("agent.lock"))?;
+        lock.map(AtWork).ok_or_else(|| {
+            EngineError::Nothing(format!(
+                "an agent is at work on {task} already: wait for it, or stop it with Ctrl-C"
+            ))
+        })
+    }
+
+    /// Returns what is below the layers of a task on the host. Nothing in it is to be trusted.
+    pub fn base_directory(&self, task: &Task) -> PathBuf {
+        self.base_of(task)
+    }
+
+    /// Returns the directory of what an action left as artifacts.
+    pub fn artifacts_directory(&self, task: &TaskId, action: &ActionId) -> PathBuf {
+        self.places().artifacts(task, action)
+    }
+
     /// Returns the action that a call of the task became, when it was made before.
     ///
     /// # Errors

@@ -34,6 +34,8 @@ use audit::Log;
 use gate::{Gate, Policy};
 use model::{Event, Subject, Timestamp};
 
+pub use agents::AtWork;
+pub use base::Helper;
 pub use config::Config;
 pub use error::EngineError;
 pub use gc::Garbage;

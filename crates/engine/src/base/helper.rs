@@ -1,7 +1,7 @@
 //! Helpers of the engine's own: programs that we run for ourselves, on the same path as everything else.
 
 use model::action::Principal;
-use model::grant::{Input, WorkspaceAccess};
+use model::grant::WorkspaceAccess;
 use model::task::Task;
 use model::{ActionRequest, Grant, OsText, Profile, Tool};
 use sandbox::{Io, Silent};
@@ -11,20 +11,19 @@ use crate::handle::Manner;
 use crate::outcome::Outcome;
 use crate::{Engine, Order, Workspace};
 
-/// A program that we run for ourselves: it reads the workspace as it stands, and leaves artifacts.
-pub(crate) struct Helper {
+/// A program that we run for ourselves: it reads the host's directory as it stands, read-only, and leaves artifacts.
+#[derive(Debug, Clone)]
+pub struct Helper {
     /// The name by which policy knows it.
-    pub(crate) service: &'static str,
+    pub service: &'static str,
     /// The program and its arguments.
-    pub(crate) argv: Vec<String>,
+    pub argv: Vec<String>,
     /// Its variables.
-    pub(crate) environment: Vec<(String, String)>,
-    /// What else it reads.
-    pub(crate) inputs: Vec<Input>,
+    pub environment: Vec<(String, String)>,
     /// What it may use.
-    pub(crate) profile: Profile,
+    pub profile: Profile,
     /// What it reads.
-    pub(crate) workspace: Workspace,
+    pub workspace: Workspace,
 }
 
 impl Engine {
@@ -32,7 +31,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the engine itself fails.
-    pub(crate) fn help(&self, task: &Task, helper: Helper) -> Result<Outcome, EngineError> {
+    pub fn help(&self, task: &Task, helper: Helper) -> Result<Outcome, EngineError> {
         let text = |text: String| {
             OsText::new(text.into_bytes()).map_err(|error| EngineError::Nothing(error.to_string()))
         };
@@ -44,11 +43,7 @@ impl Engine {
             environment: environment.collect::<Result<_, EngineError>>()?,
             purpose: None,
         };
-        let grant = Grant {
-            workspace: WorkspaceAccess::ReadOnly,
-            inputs: helper.inputs,
-            ..Grant::under(helper.profile.clone())
-        };
+        let grant = Grant { workspace: WorkspaceAccess::ReadOnly, ..Grant::under(helper.profile.clone()) };
         let order = Order {
             request,
             grant,

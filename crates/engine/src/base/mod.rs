@@ -6,7 +6,6 @@
 //! Leaves to others: what is in the base. It is as little to be trusted as the repository.
 
 mod helper;
-mod linked;
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
@@ -24,26 +23,25 @@ use crate::outcome::{Finished, Outcome};
 use crate::tasks::about;
 use crate::{Engine, Workspace};
 
-use helper::Helper;
-use linked::{GitPlace, git_place};
+pub use helper::Helper;
 
 /// The name by which policy knows this helper.
 const SERVICE: &str = "git";
 /// Where the helper leaves what it checked out, among its artifacts.
 const CHECKED_OUT: &str = "base";
 
-/// Clones the repository in `$2` to the artifacts and checks the commit `$1` out.
+/// Clones the repository of the current directory to the artifacts and checks the commit `$1` out.
 ///
 /// Addresses of remotes are kept so that what an agent tries with them is seen, but no password in them. The commit is
 /// checked out without a branch: tasks that start from one commit share the base, whatever branch was current. That the
 /// repository belongs to another id inside is said in a file, because the other end of a clone does not get variables.
 const CHECK_OUT: &str = r#"set -eu
 base=/artifacts/base
-git config --global --add safe.directory "$2"
-git clone --quiet --no-checkout --no-hardlinks --template= -- "$2" "$base"
+git config --global --add safe.directory '*'
+git clone --quiet --no-checkout --no-hardlinks --template= -- "$PWD" "$base"
 git -C "$base" config --remove-section remote.origin
-git -C "$2" remote | while IFS= read -r name; do
-    url=$(git -C "$2" config --get "remote.$name.url" |
+git remote | while IFS= read -r name; do
+    url=$(git config --get "remote.$name.url" |
         sed -e 's#^\(https\{0,1\}://\)[^/@]*@#\1#' -e 's#^\([a-z+]*://[^/@:]*\):[^/@]*@#\1@#')
     git -C "$base" remote add -- "$name" "$url"
 done
@@ -118,9 +116,7 @@ impl Engine {
         workspace: &Workspace,
         profile: &Profile,
     ) -> Result<(String, Option<ActionId>), EngineError> {
-        let refuse = |why: String| EngineError::Base { path: workspace.path.clone(), why };
-        let git =
-            Git { engine: self, task, workspace, profile, place: git_place(workspace).map_err(refuse)? };
+        let git = Git { engine: self, task, workspace, profile };
         let commit = git.current_commit()?;
         let place = self.places().base(&task.workspace, &commit);
         let bases = self.places().bases();
@@ -144,13 +140,14 @@ struct Git<'a> {
     task: &'a Task,
     workspace: &'a Workspace,
     profile: &'a Profile,
-    place: GitPlace,
 }
 
 impl Git<'_> {
     fn current_commit(&self) -> Result<String, EngineError> {
-        let argv = ["git", "rev-parse", "--quiet", "--verify", "HEAD^{commit}"].map(String::from);
-        let finished = self.run(argv.to_vec(), self.place.git_dir())?;
+        if fs::symlink_metadata(self.workspace.path.join(".git")).is_err() {
+            return Err(self.failed("it is not a git repository"));
+        }
+        let finished = self.run(&["git", "rev-parse", "--quiet", "--verify", "HEAD^{commit}"])?;
         if finished.ending == (Ending::Exited { status: 1 }) {
             return Err(self.failed("it has no commit yet"));
         }
@@ -162,9 +159,7 @@ impl Git<'_> {
 
     /// Lets a helper check the commit out, and moves what it left to its place.
     fn check_out(&self, commit: &str, place: &Path) -> Result<ActionId, EngineError> {
-        let source = self.place.source(&self.workspace.path);
-        let argv = ["sh", "-c", CHECK_OUT, "check-out", commit, &source].map(String::from);
-        let finished = self.run(argv.to_vec(), None)?;
+        let finished = self.run(&["sh", "-c", CHECK_OUT, "check-out", commit])?;
         self.succeeded(&finished)?;
         let artifacts = self.engine.places().artifacts(&self.task.id, &finished.action);
         take_directory(&artifacts.join(CHECKED_OUT), place)?;
@@ -173,12 +168,11 @@ impl Git<'_> {
         Ok(finished.action.clone())
     }
 
-    fn run(&self, argv: Vec<String>, git_dir: Option<String>) -> Result<Box<Finished>, EngineError> {
+    fn run(&self, argv: &[&str]) -> Result<Box<Finished>, EngineError> {
         let helper = Helper {
             service: SERVICE,
-            argv,
-            environment: environment(git_dir),
-            inputs: self.place.inputs(),
+            argv: argv.iter().map(|argument| (*argument).to_owned()).collect(),
+            environment: environment(),
             profile: self.profile.clone(),
             workspace: self.workspace.clone(),
         };
@@ -222,7 +216,7 @@ impl Git<'_> {
 }
 
 /// Returns the variables of a helper that runs git.
-fn environment(git_dir: Option<String>) -> Vec<(String, String)> {
+fn environment() -> Vec<(String, String)> {
     let settings = GIT_SETTINGS.iter().enumerate().flat_map(|(at, (key, value))| {
         [
             (format!("GIT_CONFIG_KEY_{at}"), (*key).to_owned()),
@@ -231,8 +225,7 @@ fn environment(git_dir: Option<String>) -> Vec<(String, String)> {
     });
     let count = ("GIT_CONFIG_COUNT".to_owned(), GIT_SETTINGS.len().to_string());
     let fixed = GIT_VARIABLES.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let git_dir = git_dir.map(|path| ("GIT_DIR".to_owned(), path));
-    settings.chain([count]).chain(fixed).chain(git_dir).collect()
+    settings.chain([count]).chain(fixed).collect()
 }
 
 /// Moves a directory that a helper left to its place: in full, on the disk, or not at all.

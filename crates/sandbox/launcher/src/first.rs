@@ -101,6 +101,10 @@ fn escape_mountinfo(path: &str) -> String {
 fn start_runner(plan: &Plan, stdio: Vec<OwnedFd>, terminal: Option<OwnedFd>) -> Done<(OwnedFd, Pid)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
         .during("runner socket", "")?;
+    // Before there is anybody who could trace this process. The runner makes itself an ordinary one again.
+    if !leaves_out(plan, "supervisor") {
+        sys::prctl(libc::PR_SET_DUMPABLE, 0, 0).during("supervisor", "dumpable")?;
+    }
     match sys::fork().during("runner", "fork")? {
         0 => {
             drop(ours);
@@ -150,9 +154,6 @@ impl<'a> First<'a> {
         let signals = [libc::SIGCHLD, libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGPIPE];
         let signals = sys::signal_descriptor(&signals).during("signals", "signalfd")?;
         let watcher = Watcher::new(keep.plan.watch);
-        if !leaves_out(keep.plan, "supervisor") {
-            sys::prctl(libc::PR_SET_DUMPABLE, 0, 0).during("supervisor", "dumpable")?;
-        }
         sys::load_filter(&keep.plan.first_process_filter, false).during("seccomp", "first process")?;
         Ok(Self {
             keep,
