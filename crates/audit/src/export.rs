@@ -108,7 +108,7 @@ pub fn export(
     let mut head = Head::genesis(log.clone());
     write_line(&mut out, &FirstLine { format: FORMAT, log: log.clone() })?;
     for record in records {
-        let seq = head.seq + 1;
+        let seq = head.seq.saturating_add(1);
         let record = record.map_err(|error| AuditError::export(seq, error))?;
         let line = record.to_line().map_err(|malformed| AuditError::export(seq, malformed.into()))?;
         writeln!(out, "{line}").map_err(AuditError::Output)?;

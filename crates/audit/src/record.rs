@@ -38,7 +38,8 @@ impl Record {
     pub(crate) fn following(head: &Head, subject: Subject, event: String, time: Timestamp) -> Self {
         let mut record = Self {
             format: FORMAT,
-            seq: head.seq + 1,
+            // A store that claims the last number there is gets no more records; it will refuse this one.
+            seq: head.seq.saturating_add(1),
             time,
             subject,
             event,

@@ -31,7 +31,7 @@ pub(crate) fn summary(event: &Event) -> String {
             not_started(reason, shortfalls, failed_probes)
         }
         Event::Ended { ending, usage, observed, .. } => {
-            let programs = observed.programs.len() as u64 + observed.programs_dropped;
+            let programs = observed.programs_dropped.saturating_add(observed.programs.len() as u64);
             format!("{}; {programs} programs", ended(ending, usage))
         }
         Event::Inspected { changes, changes_dropped, held_back } => {
@@ -122,7 +122,7 @@ fn changed(changes: &[Change], dropped: u64) -> String {
         ChangeKind::Modified => '~',
         ChangeKind::Deleted => '-',
     };
-    let total = changes.len() as u64 + dropped;
+    let total = dropped.saturating_add(changes.len() as u64);
     let path = |change: &Change| String::from_utf8_lossy(change.path.as_bytes()).into_owned();
     let named: Vec<String> =
         changes.iter().take(5).map(|change| format!("{}{}", mark(change), path(change))).collect();

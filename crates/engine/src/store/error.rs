@@ -122,7 +122,8 @@ impl From<rusqlite::Error> for StoreError {
             ErrorCode::DiskFull => Self::Full(error),
             ErrorCode::SystemIoFailure if sqlite.extended_code == SQLITE_IOERR_SHMSIZE => Self::Full(error),
             ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => Self::Damaged(error),
-            ErrorCode::ReadOnly => Self::ReadOnly(error),
+            // A log that cannot be made beside it shows the same cause.
+            ErrorCode::ReadOnly | ErrorCode::CannotOpen => Self::ReadOnly(error),
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy(error),
             _ => Self::Sql(error),
         }

@@ -6,7 +6,8 @@
 //! Values of environment variables are never written, only digests under a key of this directory.
 //!
 //! Leaves to others: the files of layers and outputs beside the database, who may work on a task at once, and what
-//! the rows mean. The record is the truth; the other tables make it quick to find.
+//! the rows mean. The record is the truth; the other tables make it quick to find. No other code of the process may
+//! open the database's files: the kernel drops SQLite's locks when any descriptor of them is closed.
 
 mod actions;
 mod cache;

@@ -97,7 +97,8 @@ fn connect(path: &Path) -> Result<(Connection, LogId), StoreError> {
     // next start reads it, which takes less than a millisecond for as many pages as it holds here.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.execute_batch(
-        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 256;",
+        "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 256; \
+         PRAGMA temp_store = MEMORY;",
     )?;
     let log = identify(&connection)?;
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;

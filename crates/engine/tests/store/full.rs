@@ -1,4 +1,4 @@
-//! A full disk: nothing is recorded, the store stays alive, and goes on when there is space again.
+//! A disk that is full or cannot be written: nothing is recorded, nothing is spoiled, and the message says why.
 
 use std::error::Error as _;
 use std::fs;
@@ -11,14 +11,24 @@ use super::fixture::{append, at, checked_length, child_command, event, given_sta
 
 #[test]
 fn a_full_disk_records_nothing_and_spoils_nothing() {
+    on_a_small_file_system("full::fills_the_disk");
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_is_named() {
+    on_a_small_file_system("full::makes_the_disk_read_only");
+}
+
+/// Runs an ignored test on a file system of 1 MiB, which ends with the mount namespace that it is in.
+#[allow(clippy::print_stderr)]
+fn on_a_small_file_system(test: &str) {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can mount a small file system");
         return;
     }
     let (directory, _) = place();
-    // A mount namespace of its own takes the mount with it when it ends.
     let mount = "mount -t tmpfs -o size=1m,mode=700 tmpfs \"$FUMEHOOD_STORE_TEST\" && exec \"$@\"";
-    let inner = child_command("full::fills_the_disk", directory.path());
+    let inner = child_command(test, directory.path());
     let mut outer = Command::new("unshare");
     outer.args(["--mount", "--propagation", "private", "sh", "-c", mount, "sh"]);
     outer.arg(inner.get_program()).args(inner.get_args()).env("FUMEHOOD_STORE_TEST", directory.path());
@@ -74,4 +84,21 @@ fn fills_the_disk() {
     assert!(rest.is_err(), "the file system is full to the last byte");
     let other = Store::open(&directory.join("other")).expect_err("there is no space for a new one");
     assert!(is_full(&other), "{other:?}");
+}
+
+#[test]
+#[ignore = "started by another test on a small file system"]
+fn makes_the_disk_read_only() {
+    let Some(directory) = given_state() else { return };
+    let state = directory.join("state");
+    append(&Log::open(&Store::open(&state).unwrap()).unwrap(), "first");
+    let mounted = Command::new("mount").args(["-o", "remount,ro"]).arg(&directory).status().unwrap();
+    assert!(mounted.success());
+    let store = Store::open(&state).unwrap();
+    assert_eq!(checked_length(&store), 1, "what is there can be read");
+    let refused = Log::open(&store).unwrap().append(&subject(1), &event("second"), at(1)).unwrap_err();
+    let told = refused.source().unwrap().to_string();
+    assert!(told.contains("whether the file system is read-only"), "{refused:?}");
+    let elsewhere = Store::open(&directory.join("other")).unwrap_err();
+    assert!(matches!(elsewhere, StoreError::File { .. }), "{elsewhere:?}");
 }
