@@ -1,5 +1,10 @@
 //! Ordinary programs under the filter of commands: they end as they do without it, and what is to be reported is.
-#![allow(clippy::disallowed_methods, reason = "the test is the one that starts programs")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    reason = "a test, and one that starts programs"
+)]
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -1,5 +1,9 @@
 //! The filter of the process that speaks with a model: what it needs works, and it starts nothing and writes nothing.
-#![allow(clippy::disallowed_methods, reason = "the test starts itself, and tries to start others")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that starts itself, and tries to start others"
+)]
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

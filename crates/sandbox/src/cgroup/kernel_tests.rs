@@ -94,7 +94,9 @@ fn the_memory_limit_ends_a_process_that_passes_it_and_is_counted() {
         let memory = unsafe { libc::mmap(std::ptr::null_mut(), SIZE, libc::PROT_WRITE, flags, -1, 0) };
         for page in (0..SIZE).step_by(4096) {
             // SAFETY: within the mapping.
-            unsafe { memory.cast::<u8>().add(page).write_volatile(1) };
+            let byte = unsafe { memory.cast::<u8>().add(page) };
+            // SAFETY: the mapping can be written.
+            unsafe { byte.write_volatile(1) };
         }
     }));
     assert!(libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL, "{status:#x}");
@@ -147,14 +149,15 @@ fn a_tree_of_processes_that_left_its_session_ends_with_the_group() {
     let (read, write) = io::pipe().unwrap();
     let pid = child_in(&group.entries().unwrap(), || {
         for _ in 0..3 {
-            // SAFETY: the children only leave the session, fork once more and wait.
-            unsafe {
-                if libc::fork() == 0 {
-                    libc::setsid();
-                    libc::signal(libc::SIGTERM, libc::SIG_IGN);
-                    libc::fork();
-                    sleep_for_ever();
-                }
+            // SAFETY: the child leaves the session, forks once more and waits.
+            if unsafe { libc::fork() } == 0 {
+                // SAFETY: changes nothing but the session.
+                unsafe { libc::setsid() };
+                // SAFETY: ignoring a signal runs no code.
+                unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+                // SAFETY: as above.
+                unsafe { libc::fork() };
+                sleep_for_ever();
             }
         }
         sleep_for_ever();
@@ -246,7 +249,7 @@ fn a_group_of_a_dead_owner_is_found_and_cleared_and_that_of_a_living_one_is_not(
     let leftover = Leftover { path: left.group.path.clone(), owner: dead };
     leftover.clear(SOON).unwrap();
     wait(pid);
-    gone(&[left.group.path.clone()]);
+    gone(std::slice::from_ref(&left.group.path));
     Leftover { path: mine.group.path.clone(), owner: living }.clear(SOON).unwrap();
     assert!(mine.group.path.exists(), "the owner lives");
     mine.remove(SOON).unwrap();

@@ -31,6 +31,24 @@ struct Cases {
     last: u32,
 }
 
+/// The same while it is gathered: no row that always applies may have come yet.
+#[derive(Clone, Default)]
+struct OpenCases {
+    tested: Vec<(Vec<SockFilter>, u32)>,
+    last: Option<u32>,
+}
+
+impl OpenCases {
+    fn close(self, default: u32) -> Cases {
+        let mut cases = Cases { tested: self.tested, last: self.last.unwrap_or(default) };
+        // Tests that change nothing would only keep the kernel from remembering the answer.
+        while cases.tested.last().is_some_and(|(_, answer)| *answer == cases.last) {
+            cases.tested.pop();
+        }
+        cases
+    }
+}
+
 impl Source<'_> {
     /// Returns the program.
     pub(super) fn compile(&self) -> Program {
@@ -48,9 +66,11 @@ impl Source<'_> {
     /// Returns where each run of equal answers starts; the first is 0 and the last is open.
     fn ranges(&self) -> Vec<(u32, Cases)> {
         let default = Cases { tested: Vec::new(), last: self.answer(Group::Unlisted, self.default).code() };
-        let mut numbered: Vec<(u32, Cases)> = Call::ALL
-            .iter()
-            .filter_map(|call| Some((call.number(self.arch)?, self.cases(*call, &default))))
+        let mut numbered: Vec<(u32, Cases)> = self
+            .cases()
+            .into_iter()
+            .zip(Call::ALL)
+            .filter_map(|(open, call)| Some((call.number(self.arch)?, open.close(default.last))))
             .collect();
         numbered.sort_by_key(|(number, _)| *number);
         let mut ranges = vec![(0, default.clone())];
@@ -61,21 +81,21 @@ impl Source<'_> {
         ranges
     }
 
-    fn cases(&self, call: Call, default: &Cases) -> Cases {
-        let mut cases = default.clone();
-        for row in self.rows.iter().filter(|row| row.calls.contains(&call)) {
-            let answer = self.answer(row.group, row.answer).code();
-            if row.when.is_empty() {
-                cases.last = answer;
-                break;
+    /// Returns what the rows say of each call, in the order of [`Call::ALL`].
+    fn cases(&self) -> Vec<OpenCases> {
+        let mut all = vec![OpenCases::default(); Call::ALL.len()];
+        for row in &self.rows {
+            let (tests, answer) = (tests(row.when), self.answer(row.group, row.answer).code());
+            for call in row.calls {
+                let cases = &mut all[*call as usize];
+                match cases.last {
+                    Some(_) => {}
+                    None if row.when.is_empty() => cases.last = Some(answer),
+                    None => cases.tested.push((tests.clone(), answer)),
+                }
             }
-            cases.tested.push((tests(row.when), answer));
         }
-        // Tests that change nothing would only keep the kernel from remembering the answer.
-        while cases.tested.last().is_some_and(|(_, answer)| *answer == cases.last) {
-            cases.tested.pop();
-        }
-        cases
+        all
     }
 
     fn answer(&self, group: Group, answer: Answer) -> Answer {
