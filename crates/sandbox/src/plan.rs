@@ -60,11 +60,7 @@ pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, watch_memory: bool) -> Plan {
         command_filter: command_filter(spec),
         first_process_filter: instructions(&seccomp::first_process_filter()),
         terminal: spec.grant.terminal,
-        probe: ProbeFacts {
-            workspace: bytes(&spec.workspace.path),
-            masked_file: spec.masks.first().map(|mask| bytes(&spec.workspace.path.join(mask.as_path()))),
-            ..probe
-        },
+        probe: ProbeFacts { workspace: bytes(&spec.workspace.path), masked_file: masked_file(spec), ..probe },
         filter_probes: crate::proof::filter_probes(),
         watch: Watch { memory: watch_memory.then_some(limits.memory.get()), interval_ms: 50 },
         nested_user_namespaces: false,
@@ -94,6 +90,13 @@ fn instructions(program: &seccomp::Program) -> Vec<Instruction> {
         .into_iter()
         .map(|(code, jump_true, jump_false, k)| Instruction { code, jump_true, jump_false, k })
         .collect()
+}
+
+/// Returns a file whose mask the prober can see: one that is there, and no link, which a mask does not follow.
+fn masked_file(spec: &Spec) -> Option<Vec<u8>> {
+    let is_covered = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink());
+    let covered = spec.masks.iter().find(|mask| is_covered(&spec.workspace.base.join(mask.as_path())))?;
+    Some(bytes(&spec.workspace.path.join(covered.as_path())))
 }
 
 fn rlimits(spec: &Spec) -> Vec<Rlimit> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use audit::{Log, MemoryStorage};
-use gate::{Decision, Facts, Gate, Permit, Policy};
+use gate::{Classes, Decision, Facts, Gate, Permit, Policy};
 use model::action::{Base, Principal, StartingPoint};
 use model::{
     Action, ActionId, ActionRequest, Grant, OsText, Profile, Subject, TaskId, Timestamp, Tool, WorkspacePath,
@@ -142,7 +142,9 @@ impl Bench {
         let (id, task) = (ActionId::from_random(random), TaskId::from_random([0; 10]));
         let action = Action::parse(id, task, request, self.grant.clone(), start).expect("an action");
         let now = Timestamp::from_nanos(1);
-        let facts = Facts::new(self.grant.profile.clone(), now);
+        let classes =
+            action.request().tool.writes().iter().map(|path| (path.clone(), Classes::new())).collect();
+        let facts = Facts { classes, ..Facts::new(self.grant.profile.clone(), now) };
         let decision = self.gate.decide(action, &facts);
         let receipt = self.log.append(&Subject::default(), &decision.event(), now).expect("a receipt");
         match decision {
