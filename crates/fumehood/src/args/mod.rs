@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn every_example_is_taken() {
-        let mut command = Cli::command();
+        let mut command = Cli::command().max_term_width(200).term_width(200);
         command.build();
         leaves(&command, "fumehood", &mut |verb, path| {
             let help = verb.clone().render_long_help().to_string();

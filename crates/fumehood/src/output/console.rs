@@ -100,6 +100,23 @@ impl Console {
         let _ = io::stderr().lock().write_all(line.as_bytes());
     }
 
+    /// Asks the person at the terminal; where there is none, nobody objects.
+    pub fn agrees(&self, question: &str) -> bool {
+        if self.json || !self.watched || !io::stdin().is_terminal() {
+            return true;
+        }
+        self.ask(question)
+    }
+
+    /// Asks the person at the terminal. Only a plain yes is one.
+    pub fn ask(&self, question: &str) -> bool {
+        let _ =
+            write!(io::stderr().lock(), "fumehood: {question} [y/N] ").and_then(|()| io::stderr().flush());
+        let mut answer = String::new();
+        let read = io::stdin().read_line(&mut answer);
+        read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+    }
+
     /// Tells the person who waits what is going on, once it takes longer than a second. It ends when it is dropped.
     pub fn progress(&self, what: &str) -> Progress {
         Progress::start(what, self.watched && !self.quiet && !self.json, PATIENCE)

@@ -1,9 +1,12 @@
 //! What each verb does: ask the engine, show the answer, say how it ended.
 
+mod agent;
 mod audit;
 mod bwrap;
 mod config;
 mod context;
+mod history;
+mod keep;
 mod launch;
 mod look;
 mod order;
@@ -34,12 +37,19 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
     match cli.verb {
         Verb::Run(args) => run::run(&context(global)?, &args),
         Verb::Shell(args) => run::shell(&context(global)?, &args),
+        Verb::Agent(args) => agent::agent(global, console, environment.clone(), &args),
+        Verb::AgentProcess => Ok(agent::process()),
         Verb::Bwrap(args) => bwrap::bwrap(&context(global)?, &args),
         Verb::Task(args) => match args.verb {
             TaskVerb::List(args) => task::list(&context(global)?, &args),
             TaskVerb::Show(args) => task::show(&context(global)?, &args.which),
+            TaskVerb::Resume(args) => agent::resume(&context(global)?, &args),
             _ => Err(CliError::Cannot("not yet".into())),
         },
+        Verb::Discard(args) => history::discard(&context(global)?, &args),
+        Verb::Undo(args) => history::undo(&context(global)?, &args),
+        Verb::Fork(args) => history::fork(&context(global)?, &args),
+        Verb::Gc(args) => keep::gc(&context(global)?, &args),
         Verb::Log(args) => look::log(&context(global)?, &args),
         Verb::Show(args) => look::show(&context(global)?, &args),
         Verb::Why(args) => look::why(&context(global)?, &args),

@@ -47,7 +47,8 @@ pub(super) fn list(context: &Context<'_>, args: &TaskListArgs) -> Result<Exit, C
     Ok(Exit::Success)
 }
 
-fn row(task: Task, actions: u64) -> TaskRow {
+/// Returns the line that stands for a task.
+pub(super) fn row(task: Task, actions: u64) -> TaskRow {
     let Task { id, workspace, base, owner, title, state, opened } = task;
     let commit = match base {
         Base::Live => None,

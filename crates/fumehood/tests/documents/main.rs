@@ -8,7 +8,7 @@ use std::time::Duration;
 use fumehood::output::shape::{
     ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, DiffDocument, DoctorDocument, ErrorDocument,
     ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow, ProblemsDocument, Ran, TaskDocument,
-    TaskRow, TasksDocument, schemas, why,
+    TaskRow, TasksDocument, UndoDocument, schemas, why,
 };
 use fumehood::output::{Paint, render};
 use model::action::Principal;
@@ -61,6 +61,8 @@ fn every_document_fits_its_schema() {
     fits("log", &LogDocument { task: task_row().task, log: log.clone() });
     fits("task", &task_document(log));
     fits("task-list", &TasksDocument { tasks: vec![task_row()] });
+    fits("task-row", &task_row());
+    fits("undo", &UndoDocument { task: task_row().task, layers: vec![id()] });
     fits("diff", &diff_document());
     fits("doctor", &doctor_document(true));
     fits("doctor", &doctor_document(false));

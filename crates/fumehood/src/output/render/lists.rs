@@ -9,7 +9,7 @@ use model::text::escape;
 
 use super::super::shape::{
     ArtifactsDocument, ConfigDocument, GcDocument, LogRow, ProblemsDocument, Ran, TaskDocument, TaskRow,
-    TasksDocument,
+    TasksDocument, UndoDocument,
 };
 use super::super::style::Paint;
 use super::table::{Cell, Page, table};
@@ -133,6 +133,11 @@ pub fn artifacts(document: &ArtifactsDocument, paint: Paint) -> String {
         ]
     });
     table(&rows.collect::<Vec<_>>(), paint)
+}
+
+/// Says which layers were taken off.
+pub fn undo(document: &UndoDocument, paint: Paint) -> String {
+    document.layers.iter().map(|layer| format!("{} undone\n", paint.name(layer))).collect()
 }
 
 /// Says what was removed.

@@ -3,6 +3,7 @@
 //! Guarantees: every function is pure, and whatever came from outside is escaped.
 
 mod action;
+mod agent;
 mod diff;
 mod doctor;
 mod lists;
@@ -10,9 +11,10 @@ mod table;
 mod why;
 
 pub use action::{action, outcome_line};
+pub use agent::{agent, agent_step, refused_by};
 pub use diff::{changes, diff, patch};
 pub use doctor::doctor;
-pub use lists::{artifacts, config, gc, log, problems, task, tasks};
+pub use lists::{artifacts, config, gc, log, problems, task, tasks, undo};
 pub use why::why;
 
 use std::time::Duration;

@@ -40,7 +40,7 @@ pub struct TasksDocument {
     pub tasks: Vec<TaskRow>,
 }
 
-/// One task.
+/// One task: a line of `task list --json`, and the answer of `fork --json`, `discard --json` and `task stop --json`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TaskRow {
     /// The task.
@@ -284,4 +284,15 @@ pub struct GcDocument {
     pub layers: Vec<ActionId>,
     /// Bytes that they held.
     pub freed: u64,
+}
+
+/// `undo --json`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct UndoDocument {
+    /// The task.
+    #[schemars(with = "String")]
+    pub task: TaskId,
+    /// The layers that were taken off it, oldest first.
+    #[schemars(with = "Vec<String>")]
+    pub layers: Vec<ActionId>,
 }

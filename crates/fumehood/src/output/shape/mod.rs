@@ -4,6 +4,7 @@
 //! UTF-8 and `{"hex": "…"}` where they are not.
 
 mod action;
+mod agent;
 mod answers;
 mod schemas;
 mod why;
@@ -19,10 +20,11 @@ pub use action::{
     ActionDocument, AppliedPart, ChangePart, DecisionPart, EndPart, GrantPart, InspectionPart, LimitsPart,
     NotStartedPart, OutputPart, Ran, RequestPart, SandboxPart, State, StepPart, UsagePart,
 };
+pub use agent::{AgentDocument, AgentEnd, AgentFailure, Refused, SandboxUse};
 pub use answers::{
     ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, DiffDocument, DoctorDocument, ErrorDocument,
     ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow, ProblemsDocument, TaskDocument,
-    TaskRow, TasksDocument,
+    TaskRow, TasksDocument, UndoDocument,
 };
 pub use schemas::schemas;
 pub use why::{Cause, WhyDocument, why};

@@ -7,14 +7,16 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value as Json, json};
 
 use super::{
-    ActionDocument, ArtifactsDocument, ConfigDocument, DiffDocument, DoctorDocument, ErrorDocument,
-    GcDocument, LogDocument, Name, ProblemsDocument, TaskDocument, TasksDocument, WhyDocument,
+    ActionDocument, AgentDocument, ArtifactsDocument, ConfigDocument, DiffDocument, DoctorDocument, ErrorDocument,
+    GcDocument, LogDocument, Name, ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
+    WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
 pub fn schemas() -> Vec<(&'static str, Json)> {
-    vec![
+    let schemas = [
         ("action", of::<ActionDocument>()),
+        ("agent", of::<AgentDocument>()),
         ("artifacts", of::<ArtifactsDocument>()),
         ("audit-record", audit_record()),
         ("audit-verify", audit_verify()),
@@ -28,8 +30,24 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("log", of::<LogDocument>()),
         ("task", of::<TaskDocument>()),
         ("task-list", of::<TasksDocument>()),
+        ("task-row", of::<TaskRow>()),
+        ("undo", of::<UndoDocument>()),
         ("why", of::<WhyDocument>()),
-    ]
+    ];
+    schemas.map(|(name, schema)| (name, sorted(schema))).into()
+}
+
+/// Sorts keys by name: whether maps keep the order of insertion depends on what else is built in.
+fn sorted(schema: Json) -> Json {
+    match schema {
+        Json::Object(map) => {
+            let mut entries: Vec<_> = map.into_iter().collect();
+            entries.sort_by(|one, two| one.0.cmp(&two.0));
+            entries.into_iter().map(|(key, value)| (key, sorted(value))).collect()
+        }
+        Json::Array(items) => items.into_iter().map(sorted).collect(),
+        other => other,
+    }
 }
 
 fn of<T: JsonSchema>() -> Json {
@@ -181,10 +199,7 @@ fn audit_record() -> Json {
         "model-turn",
         "base-made",
         "agent-started",
-        "base-made",
-        "agent-started",
         "agent-confined",
-        "agent-ended",
         "agent-ended",
         "recovered",
         "removed",

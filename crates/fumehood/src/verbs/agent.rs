@@ -1,0 +1,194 @@
+//! `agent` and `task resume`: a model works on a task; it only proposes, and every call goes the straight path.
+//!
+//! Guarantees: the model key is read here and handed to the one process that speaks with the model, after that has
+//! shown that it starts nothing; it is written nowhere and no argument holds it. Whatever ends, the task can go on.
+
+mod call;
+mod interrupt;
+mod report;
+mod session;
+mod source;
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use engine::{Engine, Workspace};
+use model::Profile;
+use model::action::Base;
+use model::event::Event;
+use model::task::{Task, TaskState};
+
+use super::context::Context;
+use crate::args::{AgentArgs, Global, TaskResumeArgs};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::Console;
+use crate::settings::{
+    Environment, ModelSetting, REPOSITORY_FILE, Setting, Settings, SettingsError, SettingsFile, Source,
+};
+
+pub(super) use call::Made;
+pub(super) use interrupt::Interrupt;
+pub(super) use report::{Steps, document};
+pub(super) use session::{End, Job, Plan, Watch};
+pub(super) use source::ModelSource;
+
+/// The largest settings file of a repository that is read.
+const SETTINGS_MAX: u64 = 1 << 20;
+
+/// Lets a model work on a new task.
+pub(super) fn agent(
+    global: &Global,
+    console: &Console,
+    environment: Environment,
+    args: &AgentArgs,
+) -> Result<Exit, CliError> {
+    let context = &Context::with_flags(global, console, environment, flags(args))?;
+    // What is missing is said before anything is opened.
+    let source = ModelSource::choose(context, args.replay.as_deref())?;
+    let asked = context.settings.profile(args.profile.as_deref())?.asked(&args.limits).profile;
+    let engine = &context.engine()?;
+    let workspace = workspace(context, args.repo.as_deref())?;
+    let owner = context.principal();
+    let task = if args.dirty {
+        engine.open_task(&workspace, &owner, Some(&args.task), Base::Live)?
+    } else {
+        engine.open_task_at_commit(&workspace, &owner, Some(&args.task))?
+    };
+    let started = Started { turns: args.max_turns, asked, from_commit: !args.dirty };
+    work(context, engine, &workspace, task, source, started)
+}
+
+fn flags(args: &AgentArgs) -> Vec<(Setting, &'static str)> {
+    let model = args.model.clone().map(|name| (Setting::Model(ModelSetting::Name(name)), "--model"));
+    let url = args.base_url.clone().map(|url| (Setting::Model(ModelSetting::BaseUrl(url)), "--base-url"));
+    model.into_iter().chain(url).collect()
+}
+
+/// Returns the repository around the directory that is named, or around the current one.
+fn workspace(context: &Context<'_>, repo: Option<&Path>) -> Result<Workspace, CliError> {
+    let from = repo.map_or_else(|| context.cwd.clone(), |repo| context.cwd.join(repo));
+    Ok(Workspace::find(None, &from, &context.user.home, &context.settings.state_dir.value)?)
+}
+
+/// Goes on with a task that an agent worked on.
+pub(super) fn resume(context: &Context<'_>, args: &TaskResumeArgs) -> Result<Exit, CliError> {
+    let engine = &context.engine()?;
+    let task = engine.store().read(|reader| reader.find_task(args.task.as_str()))?;
+    let started = Started::of(engine, &task)?;
+    let source = ModelSource::choose(context, args.replay.as_deref())?;
+    let workspace = context.workspace(Some(task.workspace.path.as_path()))?;
+    if workspace.key != task.workspace {
+        return Err(CliError::Cannot(format!(
+            "`{}` is another directory now than the one that {} was opened on",
+            task.workspace.path, task.id
+        )));
+    }
+    work(context, engine, &workspace, task, source, started)
+}
+
+/// How an agent was started on a task, as far as its next process needs it.
+struct Started {
+    turns: u32,
+    /// What each action asks for.
+    asked: Profile,
+    from_commit: bool,
+}
+
+impl Started {
+    /// Reads from the record how the last agent was started.
+    fn of(engine: &Engine, task: &Task) -> Result<Self, CliError> {
+        match task.state {
+            TaskState::Open | TaskState::Stopped => {}
+            state => return Err(CliError::Cannot(format!("{} is {state}: it cannot go on", task.id))),
+        }
+        let events = engine.events_of_task(&task.id)?;
+        let last = events.into_iter().rev().find_map(|event| match event {
+            Event::AgentStarted { turns, profile, from_commit, .. } => {
+                Some(Self { turns, asked: *profile, from_commit })
+            }
+            _ => None,
+        });
+        last.ok_or_else(|| {
+            CliError::Cannot(format!(
+                "no agent has worked on {}: `fumehood run --task {}` runs a command in it",
+                task.id, task.id
+            ))
+        })
+    }
+}
+
+/// Lets an agent work until it is done, stopped or cannot go on, and says how it went.
+fn work(
+    context: &Context<'_>,
+    engine: &Engine,
+    workspace: &Workspace,
+    task: Task,
+    source: ModelSource,
+    started: Started,
+) -> Result<Exit, CliError> {
+    let plan = Plan { turns: started.turns, asked: started.asked, from_commit: started.from_commit, mutant: None };
+    session::announce(engine, &task, &source, &plan)?;
+    let task = ready(context, engine, workspace, task, started.from_commit)?;
+    let settings = tightened(context, engine, &task)?;
+    let holds = settings.profile(Some(&plan.asked.name))?.profile;
+    let job = Job { context, engine, task, workspace: workspace.clone(), source, plan, holds };
+    let interrupt = Interrupt::start()?;
+    let end = job.run(&mut Steps::new(context.console), &interrupt)?;
+    drop(interrupt);
+    let document = document(&job, &end)?;
+    report::show(context.console, &document);
+    Ok(end.exit())
+}
+
+/// Makes a task one that can be worked on: its base is there, and it is open.
+fn ready(
+    context: &Context<'_>,
+    engine: &Engine,
+    workspace: &Workspace,
+    task: Task,
+    from_commit: bool,
+) -> Result<Task, CliError> {
+    if from_commit && task.base == Base::Live {
+        let progress = context.console.progress("checking the commit out");
+        // Ours, not the one for actions: `strict` has no room for a repository.
+        let made = engine.make_base(&task, workspace, &context.settings.profile(Some("default"))?.profile)?;
+        drop(progress);
+        return Ok(made);
+    }
+    if task.state == TaskState::Stopped {
+        engine.set_task_state(&task.id, TaskState::Open)?;
+    }
+    Ok(Task { state: TaskState::Open, ..task })
+}
+
+/// Returns the settings, tightened by the repository's own as the base commit has them. What the working tree says does
+/// not count, and neither does anything there when the task starts from it.
+fn tightened(context: &Context<'_>, engine: &Engine, task: &Task) -> Result<Settings, CliError> {
+    let settings = context.settings.clone();
+    let Base::Commit { commit } = &task.base else { return Ok(settings) };
+    let path = engine.base_directory(task).join(REPOSITORY_FILE);
+    let mut options = File::options();
+    // A link would have somebody else's file read.
+    options.read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    let file = match options.open(&path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(settings),
+        Err(error) => return Err(CliError::file("read", REPOSITORY_FILE)(error)),
+    };
+    let mut text = String::new();
+    file.take(SETTINGS_MAX).read_to_string(&mut text).map_err(CliError::file("read", REPOSITORY_FILE))?;
+    let source = Source::Repository { commit: Some(commit.clone()), path: REPOSITORY_FILE.into() };
+    Ok(settings.tightened_by(SettingsFile::parse(&text, source).map_err(SettingsError::File)?))
+}
+
+/// Is the process that speaks with the model: it talks to us over its standard streams.
+pub(super) fn process() -> Exit {
+    let confine = |reach: &::agent::Reach| sandbox::service::confine_agent(&reach.addresses);
+    match ::agent::main_loop(std::io::stdin().lock(), std::io::stdout().lock(), confine) {
+        Ok(()) => Exit::Success,
+        Err(_) => Exit::Failed,
+    }
+}

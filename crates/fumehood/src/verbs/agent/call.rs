@@ -1,0 +1,145 @@
+//! One call of the model: an order, its way through the engine, and what the model is told of it.
+//!
+//! Guarantees: what the model is told is made from what is stored alone, so a call that is made again after a crash
+//! gets the very same answer, and nothing runs twice.
+
+use ::agent::protocol::Proposal;
+use ::agent::{Stream, ToolResult};
+use engine::store::{ActionState, StoredAction};
+use engine::{Engine, EngineError, Io, KeptOutput, Order, Silent, controller};
+use model::action::Principal;
+use model::grant::WorkspaceAccess;
+use model::{ActionRequest, Grant, Tool};
+
+use super::interrupt::Interrupt;
+use super::session::Job;
+use crate::error::CliError;
+use crate::output::shape::{ActionDocument, why};
+use crate::verbs::look;
+
+/// Bytes of each end of a stream that the agent gets; it cuts further for the model.
+const END: usize = 256 << 10;
+
+/// What became of a call.
+pub(in crate::verbs) struct Made {
+    /// What the record says of its action, when it became one.
+    pub(in crate::verbs) document: Option<ActionDocument>,
+    /// What the model is told.
+    pub(in crate::verbs) result: ToolResult,
+    /// Whether it had been made before, and was not run again.
+    pub(in crate::verbs) again: bool,
+}
+
+/// Carries a call out, or returns what came of it when it was made before.
+pub(super) fn make(job: &Job<'_>, proposal: &Proposal, interrupt: &Interrupt) -> Result<Made, CliError> {
+    let engine = job.engine;
+    let call = proposal.call.to_string();
+    if let Some(action) = engine.action_of_call(&job.task.id, &call)? {
+        return made(engine, &action, true);
+    }
+    let (handle, controller) =
+        controller().map_err(CliError::system("make a descriptor to steer the command by"))?;
+    let io = Io {
+        stdin: None,
+        stdout: Box::new(Silent),
+        stderr: Box::new(Silent),
+        controller: Some(controller),
+    };
+    let waiting = || job.context.console.say("fumehood: another action of this task is running; waiting for its end");
+    let order = order(job, proposal);
+    let outcome = interrupt.during(handle, || engine.handle_call(&job.task, &call, order, io, waiting));
+    match outcome {
+        Ok(_) => {}
+        // The model asked for something that no action can be; another try may be one.
+        Err(EngineError::Action(error)) => {
+            let result = ToolResult::NotRun { reason: error.to_string() };
+            return Ok(Made { document: None, result, again: false });
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let action = engine.action_of_call(&job.task.id, &call)?;
+    let action = action.ok_or_else(|| CliError::Cannot(format!("call {call} left no action on the record")))?;
+    made(engine, &action, false)
+}
+
+fn order(job: &Job<'_>, proposal: &Proposal) -> Order {
+    let mut grant = Grant::under(job.plan.asked.clone());
+    if matches!(proposal.tool, Tool::Read { .. } | Tool::List { .. } | Tool::Search { .. }) {
+        grant.workspace = WorkspaceAccess::ReadOnly;
+    }
+    Order {
+        request: ActionRequest {
+            principal: Principal::Agent(job.source.model.clone()),
+            tool: proposal.tool.clone(),
+            directory: proposal.directory.clone(),
+            environment: std::collections::BTreeMap::new(),
+            purpose: proposal.purpose.clone(),
+        },
+        grant,
+        profile: job.holds.clone(),
+        workspace: job.workspace.clone(),
+        hidden: Vec::new(),
+        mutant: job.plan.mutant.clone(),
+    }
+}
+
+fn made(engine: &Engine, action: &StoredAction, again: bool) -> Result<Made, CliError> {
+    let document = look::of_stored(engine, action)?;
+    let result = result(engine, action, &document)?;
+    Ok(Made { document: Some(document), result, again })
+}
+
+/// Returns what the model is told of an action.
+fn result(engine: &Engine, action: &StoredAction, document: &ActionDocument) -> Result<ToolResult, CliError> {
+    let unknown = || ToolResult::Unknown { reason: "Fumehood was ended while it ran".to_owned() };
+    Ok(match (action.state, &action.decision, &action.ending) {
+        (ActionState::Denied, Some(decision), _) => ToolResult::Denied { decision: decision.clone() },
+        (ActionState::NotStarted, _, _) => {
+            let reason = document.not_started.as_ref().map(|part| part.reason.clone());
+            ToolResult::NotRun { reason: reason.unwrap_or_else(|| "its sandbox could not be built".to_owned()) }
+        }
+        (ActionState::Ended, _, Some(ending)) => {
+            let output = engine.output(&action.task, &action.id)?;
+            ToolResult::Ran {
+                ending: ending.clone(),
+                stdout: stream(&output, "stdout"),
+                stderr: stream(&output, "stderr"),
+                notes: notes(document),
+            }
+        }
+        _ => unknown(),
+    })
+}
+
+/// Returns what else the model should know: what a layer refused, which limit was met, what waits for a person.
+fn notes(document: &ActionDocument) -> Vec<String> {
+    let causes = why(document).causes;
+    causes.into_iter().filter(|cause| cause.code != "masked").map(|cause| cause.sentence).collect()
+}
+
+fn stream(output: &[KeptOutput], name: &str) -> Stream {
+    let bytes = output.iter().find(|kept| kept.stream == name).map_or(&[][..], |kept| kept.bytes.as_slice());
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match bytes.len().checked_sub(2 * END) {
+        None | Some(0) => Stream::whole(text(bytes)),
+        Some(dropped) => Stream {
+            head: text(&bytes[..END]),
+            dropped: dropped as u64,
+            tail: text(&bytes[bytes.len() - END..]),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_stream_keeps_both_ends_and_says_how_much_is_missing() {
+        let output = |bytes: Vec<u8>| [KeptOutput { stream: "stdout", bytes }];
+        assert_eq!(stream(&output(b"short".to_vec()), "stdout"), Stream::whole("short"));
+        assert_eq!(stream(&output(b"short".to_vec()), "stderr"), Stream::default());
+        let long = stream(&output(vec![b'x'; 2 * END + 7]), "stdout");
+        assert_eq!((long.head.len(), long.dropped, long.tail.len()), (END, 7, END));
+    }
+}
