@@ -299,6 +299,39 @@ mod tests {
     }
 
     #[test]
+    fn pieces_in_any_order_are_read_without_harm() {
+        const PIECES: [&[u8]; 14] = [
+            b"1",
+            b" ",
+            b"\n",
+            b" - ",
+            b"cgroup",
+            b"cgroup2",
+            b"/",
+            b"/..",
+            b"\\04",
+            b"\\134",
+            b":",
+            b"rw,memory",
+            b"\xff",
+            b"\0",
+        ];
+        let mut state = 1u64;
+        for _ in 0..5_000 {
+            let mut text = Vec::new();
+            for _ in 0..40 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                text.extend(PIECES[(state >> 33) as usize % PIECES.len()]);
+            }
+            let (mounts, groups) = text.split_at(text.len() * 2 / 3);
+            for hierarchy in Hierarchies::parse(mounts, groups).list {
+                let below = |own: &PathBuf| own.starts_with(&hierarchy.mount);
+                assert!(hierarchy.own.as_ref().is_none_or(below), "{hierarchy:?}");
+            }
+        }
+    }
+
+    #[test]
     fn this_process_has_a_group_in_each_hierarchy() {
         let found = detect().unwrap();
         for hierarchy in &found.list {
