@@ -23,6 +23,7 @@ mod host;
 mod piece;
 mod programs;
 mod reach;
+mod repository;
 mod search_path;
 mod tools;
 
@@ -91,6 +92,7 @@ impl View {
         let mut found = tools::show_tools(assembly);
         keep_xdg_places(assembly, &mut found);
         add_git_settings(assembly);
+        repository::show_repository(assembly);
         let path = search_path::show_path(assembly);
         mask_credentials(assembly);
         checks::check_state(assembly)?;
@@ -106,6 +108,7 @@ impl View {
         let place = add_places(assembly, shell);
         let listed = programs::show_programs(assembly, list)?;
         add_git_settings(assembly);
+        repository::show_repository(assembly);
         mask_credentials(assembly);
         checks::check_state(assembly)?;
         let sources = Sources {

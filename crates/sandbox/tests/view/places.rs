@@ -158,3 +158,61 @@ fn root_lends_its_tools_to_the_command_with_its_ids_mapped() {
     assert!(matches!(toolchains, Some(Piece::ReadOnly { map_owner: true, .. })), "{toolchains:?}");
     assert!(matches!(seen.piece("/usr"), Some(Piece::ReadOnly { map_owner: false, .. })));
 }
+
+/// Makes the project a linked worktree of a repository beside it.
+fn worktree() -> Bench {
+    let bench = Bench::debian();
+    let main = "/home/ada/main/.git";
+    bench.file("/home/ada/project/.git", &format!("gitdir: {main}/worktrees/project\n"));
+    bench.file(&format!("{main}/worktrees/project/gitdir"), "/home/ada/project/.git\n");
+    bench.file(&format!("{main}/worktrees/project/commondir"), "../..\n");
+    bench.file(&format!("{main}/worktrees/project/HEAD"), "ref: refs/heads/x\n");
+    bench.file(&format!("{main}/worktrees/other/HEAD"), "ref: refs/heads/y\n");
+    bench.file(&format!("{main}/HEAD"), "ref: refs/heads/main\n");
+    bench.file(&format!("{main}/config"), "[remote \"o\"]\n\turl = https://ada:hunter2@host.example/\n");
+    bench.file(&format!("{main}/objects/pack/x.pack"), "x");
+    bench.file(&format!("{main}/refs/heads/x"), "0\n");
+    bench.file("/home/ada/main/.env", "hunter2");
+    bench
+}
+
+#[test]
+fn the_repository_of_a_linked_worktree_is_shown_with_layers_above() {
+    let bench = worktree();
+    let seen = bench.view();
+    for path in ["objects/pack/x.pack", "refs/heads/x", "worktrees/project/HEAD", "HEAD"] {
+        assert!(seen.read(&format!("/home/ada/main/.git/{path}")).is_some(), "{path}");
+    }
+    for path in ["objects", "refs", "worktrees/project"] {
+        let piece = seen.piece(&format!("/home/ada/main/.git/{path}"));
+        assert!(matches!(piece, Some(Piece::Overlay { .. })), "{piece:?}");
+    }
+    assert_eq!(seen.read("/home/ada/main/.git/worktrees/other/HEAD"), None);
+    assert_eq!(seen.read("/home/ada/main/.env"), None);
+    let config = seen.read("/home/ada/main/.git/config").unwrap();
+    assert!(config.contains("https://host.example/") && !config.contains("hunter2"), "{config}");
+}
+
+#[test]
+fn a_repository_that_does_not_name_the_workspace_is_not_shown() {
+    let bench = worktree();
+    bench.file("/home/ada/main/.git/worktrees/project/gitdir", "/home/ada/elsewhere/.git\n");
+    let seen = bench.view();
+    assert_eq!(seen.read("/home/ada/main/.git/HEAD"), None);
+    assert!(seen.why_hidden("/home/ada/main/.git/worktrees/project").unwrap().contains("in return"));
+    bench.file("/home/ada/project/.git", "gitdir: /home/ada/.ssh\n");
+    bench.file("/home/ada/.ssh/id_rsa", "hunter2");
+    assert_eq!(bench.view().read("/home/ada/.ssh/id_rsa"), None);
+}
+
+#[test]
+fn the_repository_of_a_submodule_is_shown() {
+    let bench = Bench::debian();
+    let own = "/home/ada/outer/.git/modules/project";
+    bench.file("/home/ada/project/.git", "gitdir: ../outer/.git/modules/project\n");
+    bench.file(&format!("{own}/config"), "[core]\n\tworktree = ../../../../project\n");
+    bench.file(&format!("{own}/objects/x"), "x");
+    bench.file(&format!("{own}/HEAD"), "ref: refs/heads/main\n");
+    let seen = bench.view();
+    assert!(seen.read(&format!("{own}/objects/x")).is_some() && seen.read(&format!("{own}/HEAD")).is_some());
+}
