@@ -7,7 +7,6 @@
 //! a crash cut off. Leaves to others: who may apply, the record, and keeping two applies of one workspace apart.
 
 mod beneath;
-mod capture;
 mod commit;
 mod drift;
 mod error;
@@ -15,6 +14,7 @@ mod fail_point;
 mod journal;
 mod plan;
 mod report;
+mod settle;
 mod stage;
 mod undo;
 

@@ -5,12 +5,12 @@ use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use inspect::Node;
+use inspect::copy::times;
 use inspect::tree::look_up;
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 
 use super::beneath::{Place, Workspace};
-use super::capture::times;
 use super::drift::{is_directory, is_same_but_renamed};
 use super::error::ApplyError;
 use super::fail_point;

@@ -8,17 +8,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use inspect::Node;
+use inspect::copy::{Like, copy, copy_content, make_file, make_link};
 use inspect::tree::{Entry, look_up, open_file};
 use model::FileKind;
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::beneath::{Place, Workspace};
-use super::capture::{Like, copy, copy_content, make_file, make_link, settle};
 use super::error::ApplyError;
 use super::fail_point;
 use super::journal::{Act, FORMAT, Journal, Phase, Step};
 use super::plan::{Plan, Source};
+use super::settle::settle;
 
 /// Prepares each file of a plan in a directory at the top of the workspace, captures what will be replaced, and writes
 /// the journal. When something cannot be prepared, everything that was is removed.
