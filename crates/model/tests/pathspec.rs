@@ -30,7 +30,7 @@ const FILES: [&str; 22] = [
     "x/z",
 ];
 
-const PATHSPECS: [&str; 70] = [
+const PATHSPECS: [&str; 69] = [
     "src",
     "src/",
     "src/a",
@@ -98,7 +98,6 @@ const PATHSPECS: [&str; 70] = [
     "*/",
     "src/*/",
     ":(top",
-    ":(attr)a",
     ":(literal,glob)a",
     "../x",
 ];
