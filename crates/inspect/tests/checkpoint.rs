@@ -174,12 +174,29 @@ fn files_are_shared_and_only_changed_paths_are_touched() {
 }
 
 #[test]
+fn nothing_is_marked_where_nothing_below_shows() {
+    let recreate = vec![Op::Recreate("a".to_owned()), Op::Write("a/b".to_owned(), b'2')];
+    let sides = both(&make(&["a/", "a/a"]), &[recreate, vec![remove("a/b")]]);
+    sides.merge(1);
+    sides.merge(2);
+    assert_eq!(fs::read_dir(sides.bench.dir.path().join("checkpoint/a")).expect("is listed").count(), 0);
+}
+
+#[test]
+fn a_file_shared_with_a_checkpoint_is_no_split_link() {
+    let sides = both(&make(&["a"]), &[make(&["b"]), vec![Op::Append("b".to_owned(), b'2')]]);
+    sides.merge(1);
+    let report = sides.bench.read();
+    assert_eq!((short(&report.changes), report.findings), (vec!["~b".to_owned()], Vec::new()));
+}
+
+#[test]
 fn a_very_deep_tree_is_removed() {
     let bench = Bench::new();
     let script = "import os\nfor i in range(5000): os.mkdir('d'); os.chdir('d')\nopen('f','w')";
     let made = Command::new("python3").args(["-c", script]).current_dir(bench.base()).status();
     assert!(made.expect("python3 starts").success());
-    fs::set_permissions(bench.base().join("d"), std::os::unix::fs::PermissionsExt::from_mode(0))
+    fs::set_permissions(bench.base().join("d"), std::os::unix::fs::PermissionsExt::from_mode(0o0))
         .expect("set");
     let base = Tree::open(&bench.base()).expect("a directory");
     assert!(remove_tree(&base, c"d").expect("is removed"));

@@ -181,3 +181,23 @@ fn what_leaves_is_what_was_looked_at() {
     assert_eq!(reader.find(a).expect("unchanged").read(10).expect("is read"), b"1\n");
     assert!(reader.find(b).is_err());
 }
+
+/// Prints what a layer of 50,000 files costs: `cargo test --release -p fumehood-inspect --test release -- --ignored --nocapture`.
+#[test]
+#[ignore = "a measurement, not a test"]
+fn measure_a_layer_of_fifty_thousand_files() {
+    let mut bench = Bench::new();
+    let upper = bench.empty_layer();
+    for directory in 0..500 {
+        let directory = upper.join(format!("node_modules/package{directory}/lib"));
+        std::fs::create_dir_all(&directory).expect("made");
+        for file in 0..100 {
+            std::fs::write(directory.join(format!("module_{file}.js")), "x").expect("written");
+        }
+    }
+    let start = std::time::Instant::now();
+    let report = bench.read();
+    let read = start.elapsed();
+    inspect(bench.stack(1), &report, Rules::built_in()).expect("is inspected");
+    eprintln!("{} changes: read in {read:?}, sorted in {:?}", report.changes.len(), start.elapsed() - read);
+}

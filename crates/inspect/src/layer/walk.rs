@@ -158,7 +158,9 @@ impl Walk {
                     if outcome == Comparison::Unreadable {
                         self.find(Finding::Unreadable { path: shown(path.as_bytes()) });
                     }
-                    if old.node.kind == FileKind::File && old.node.links > 1 {
+                    // Files of earlier layers have other names in checkpoints; only those of the base mean anything.
+                    if old.node.kind == FileKind::File && old.node.links > 1 && self.cursor.is_base(old.tree)
+                    {
                         self.find(Finding::LinkSplit { path: shown(path.as_bytes()) });
                     }
                     self.changed(path, ChangeKind::Modified, &new.node);

@@ -89,6 +89,11 @@ impl Cursor {
         self.trees[tree].directory()
     }
 
+    /// Tells whether a tree is the last one, which has nothing below it.
+    pub(crate) fn is_base(&self, tree: usize) -> bool {
+        tree + 1 == self.trees.len()
+    }
+
     /// Returns what a tree's directory says to overlay.
     pub(crate) fn attributes(&self, tree: usize) -> Attributes {
         self.trees[tree].attributes()
