@@ -8,7 +8,7 @@ use inspect::protected::classify;
 use model::action::{Principal, StartingPoint};
 use model::event::Event;
 use model::task::Task;
-use model::{Action, ActionId, ActionRequest, Grant, Profile, Subject, WorkspacePath};
+use model::{Action, ActionId, ActionRequest, Grant, OsText, Profile, Subject, Tool, WorkspacePath};
 use sandbox::{Io, Prepared, SandboxError};
 
 use crate::clock::{now, random};
@@ -167,7 +167,7 @@ impl Engine {
             principal: request.principal.clone(),
             class: class_of(action).to_owned(),
             tool: request.tool.name().to_owned(),
-            argv: sandbox::Program::of(&request.tool).argv,
+            argv: described(&request.tool),
             environment: request
                 .environment
                 .iter()
@@ -233,6 +233,20 @@ pub(crate) fn new_action_id() -> Result<ActionId, EngineError> {
 /// Returns the subject of events about an action.
 pub(crate) fn subject(action: &Action) -> Subject {
     Subject { task: Some(action.task().clone()), action: Some(action.id().clone()) }
+}
+
+/// Returns the program and its arguments, or what another tool is about: its paths, after what it looks for.
+fn described(tool: &Tool) -> Vec<OsText> {
+    let path = |path: &WorkspacePath| OsText::from(path.clone());
+    match tool {
+        Tool::Run { argv } => argv.clone(),
+        Tool::Read { path: file } | Tool::Write { path: file, .. } => vec![path(file)],
+        Tool::List { path: directory } => directory.iter().map(path).collect(),
+        Tool::Search { pattern, path: below } => {
+            [OsText::literal(pattern)].into_iter().chain(below.iter().map(path)).collect()
+        }
+        Tool::Patch { paths, .. } => paths.iter().map(path).collect(),
+    }
 }
 
 fn class_of(action: &Action) -> &'static str {

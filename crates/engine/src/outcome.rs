@@ -82,3 +82,18 @@ pub struct Finished {
     /// The receipt of its last event.
     pub receipt: Receipt,
 }
+
+impl Finished {
+    /// Returns what was kept of a stream as text; what is not UTF-8 is replaced.
+    pub fn text(&self, stream: Stream) -> String {
+        let found = self.printed.iter().find(|(known, _)| *known == stream);
+        found.map(|(_, printed)| String::from_utf8_lossy(&printed.kept()).into_owned()).unwrap_or_default()
+    }
+
+    /// Returns the last line that it printed as errors, so that it cannot drive a terminal.
+    pub fn last_error(&self) -> String {
+        let said = self.text(Stream::Err);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        model::text::escape(last).into_owned()
+    }
+}

@@ -117,6 +117,18 @@ fn a_mask_behind_a_link_does_not_cover_what_the_link_points_to() {
 }
 
 #[test]
+fn a_read_only_workspace_is_listed_as_it_is() {
+    for profile in [Profile::strict(), Profile::default_profile()] {
+        let mut bench = Bench::under(profile);
+        bench.file("a.txt", "x");
+        bench.file("directory/b.txt", "x");
+        bench.grant.workspace = WorkspaceAccess::ReadOnly;
+        let run = bench.shell("ls -A . directory");
+        assert_eq!(run.stdout(), ".:\na.txt\ndirectory\n\ndirectory:\nb.txt\n", "{}", run.stderr());
+    }
+}
+
+#[test]
 fn a_read_only_workspace_takes_no_writes() {
     for profile in [Profile::strict(), Profile::default_profile()] {
         let mut bench = Bench::under(profile);

@@ -191,22 +191,12 @@ impl Git<'_> {
 
     /// Returns what a helper printed, when it did well.
     fn succeeded(&self, finished: &Finished) -> Result<String, EngineError> {
-        let printed = |wanted| {
-            let found = finished.printed.iter().find(|(stream, _)| *stream == wanted);
-            found
-                .map(|(_, printed)| String::from_utf8_lossy(&printed.kept()).into_owned())
-                .unwrap_or_default()
-        };
         match &finished.ending {
-            Ending::Exited { status: 0 } => Ok(printed(Stream::Out)),
+            Ending::Exited { status: 0 } => Ok(finished.text(Stream::Out)),
             Ending::NotFound | Ending::Exited { status: 127 } => {
                 Err(self.failed("git is not installed where a sandbox sees it (`apt install git`)"))
             }
-            ending => {
-                let said = printed(Stream::Err);
-                let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-                Err(self.failed(format!("git {ending}: {}", model::text::escape(last))))
-            }
+            ending => Err(self.failed(format!("git {ending}: {}", finished.last_error()))),
         }
     }
 

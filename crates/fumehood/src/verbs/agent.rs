@@ -21,6 +21,7 @@ use model::event::Event;
 use model::task::{Task, TaskState};
 
 use super::context::Context;
+use super::mutant;
 use crate::args::{AgentArgs, Global, TaskResumeArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -32,7 +33,7 @@ use crate::settings::{
 pub(super) use call::Made;
 pub(super) use interrupt::Interrupt;
 pub(super) use report::{Steps, document};
-pub(super) use session::{End, Job, Plan, Watch};
+pub(super) use session::{Job, Plan, Watch, announce};
 pub(super) use source::ModelSource;
 
 /// The largest settings file of a repository that is read.
@@ -129,8 +130,13 @@ fn work(
     source: ModelSource,
     started: Started,
 ) -> Result<Exit, CliError> {
-    let plan = Plan { turns: started.turns, asked: started.asked, from_commit: started.from_commit, mutant: None };
-    session::announce(engine, &task, &source, &plan)?;
+    let plan = Plan {
+        turns: started.turns,
+        asked: started.asked,
+        from_commit: started.from_commit,
+        mutant: mutant::chosen(&context.environment),
+    };
+    announce(engine, &task.id, &source, &plan)?;
     let task = ready(context, engine, workspace, task, started.from_commit)?;
     let settings = tightened(context, engine, &task)?;
     let holds = settings.profile(Some(&plan.asked.name))?.profile;
@@ -166,7 +172,7 @@ fn ready(
 
 /// Returns the settings, tightened by the repository's own as the base commit has them. What the working tree says does
 /// not count, and neither does anything there when the task starts from it.
-fn tightened(context: &Context<'_>, engine: &Engine, task: &Task) -> Result<Settings, CliError> {
+pub(super) fn tightened(context: &Context<'_>, engine: &Engine, task: &Task) -> Result<Settings, CliError> {
     let settings = context.settings.clone();
     let Base::Commit { commit } = &task.base else { return Ok(settings) };
     let path = engine.base_directory(task).join(REPOSITORY_FILE);

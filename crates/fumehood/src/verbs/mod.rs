@@ -5,10 +5,12 @@ mod audit;
 mod bwrap;
 mod config;
 mod context;
+mod demo;
 mod history;
 mod keep;
 mod launch;
 mod look;
+mod mutant;
 mod order;
 mod run;
 mod secrets;
@@ -39,6 +41,7 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
         Verb::Shell(args) => run::shell(&context(global)?, &args),
         Verb::Agent(args) => agent::agent(global, console, environment.clone(), &args),
         Verb::AgentProcess => Ok(agent::process()),
+        Verb::Demo(args) => demo::demo(global, console, &environment, &args),
         Verb::Bwrap(args) => bwrap::bwrap(&context(global)?, &args),
         Verb::Task(args) => match args.verb {
             TaskVerb::List(args) => task::list(&context(global)?, &args),

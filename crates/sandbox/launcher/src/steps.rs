@@ -290,8 +290,11 @@ impl<'a> Steps<'a> {
         rustix::process::fchdir(stage.during("overlay", STAGE)?).during("overlay", STAGE)?;
         let mut lowers = lowers.join(":");
         if upper.is_none() && !lowers.contains(':') {
-            // An overlay without an upper directory needs two lower ones; the second is empty.
-            lowers.push_str(":empty");
+            // An overlay without an upper directory needs two lower ones; the second is empty. It lies in the store,
+            // because the kernel lists nothing at all of an overlay one of whose directories was removed.
+            let name = "no-layer";
+            rustix::fs::mkdirat(self.store()?, name, Mode::from_raw_mode(0o755)).during("overlay", name)?;
+            lowers.push_str(":store/no-layer");
         }
         let upper_path = upper.map(|directory| format!("{directory}/upper"));
         let work_path = upper.map(|directory| format!("{directory}/work"));

@@ -9,18 +9,19 @@ use super::diff::change_lines;
 use super::table::Page;
 use super::{counted, span};
 
-/// Says in one line what became of a call, and in a line each what was refused of it.
-pub fn agent_step(call: &str, document: &ActionDocument, again: bool, paint: Paint) -> String {
+/// Says in one line what became of a call, and in an indented line each what was refused of it.
+pub fn agent_step(document: &ActionDocument, again: bool, indent: &str, paint: Paint) -> String {
     let row = LogRow::of(document);
     let ending = match row.exit_code {
         Some(0) => paint.good(&row.ending),
         _ => paint.bad(&row.ending),
     };
-    let changes = if row.changes == 0 { String::new() } else { format!(", {}", counted(row.changes, "change")) };
+    let changes =
+        if row.changes == 0 { String::new() } else { format!(", {}", counted(row.changes, "change")) };
     let again = if again { " (made before, not run again)" } else { "" };
-    let mut text = format!("{:>5}  {}  {ending}{changes}{again}", paint.dim(call), paint.bold(&row.command));
+    let mut text = format!("{}  {ending}{changes}{again}", paint.bold(&row.command));
     for refused in Refused::all_of(document) {
-        text.push_str(&format!("\n       {}", refused_by(&refused, paint)));
+        text.push_str(&format!("\n{indent}{}", refused_by(&refused, paint)));
     }
     text
 }
@@ -49,25 +50,44 @@ pub fn agent(document: &AgentDocument, paint: Paint) -> String {
     if let Some(summary) = &document.summary {
         page.lines("claims", escape_lines(summary).lines().map(str::to_owned));
     }
-    let base = document.commit.as_deref().map_or_else(|| "as it stood".to_owned(), |commit| format!("commit {}", escape(commit)));
+    let base = document
+        .commit
+        .as_deref()
+        .map_or_else(|| "as it stood".to_owned(), |commit| format!("commit {}", escape(commit)));
     page.line("workspace", &format!("{} {base}", document.workspace));
+    changes_of(&mut page, document, paint);
+    page.lines(
+        "held back",
+        document.held_back.iter().map(|held| format!("{} {}", paint.caution(&held.path), escape(&held.why))),
+    );
+    page.lines(
+        "refused",
+        document.refused.iter().map(|refused| format!("{}  {}", refused.command, refused_by(refused, paint))),
+    );
+    costs_of(&mut page, document);
+    let held = document.confinement.iter().filter(|probe| probe.held).count();
+    page.line(
+        "model key",
+        &format!(
+            "held by a process that was refused {held} of {} tries to do more",
+            document.confinement.len()
+        ),
+    );
+    page.lines("next", next(document, paint));
+    page.finish()
+}
+
+/// Adds what changed.
+pub(super) fn changes_of(page: &mut Page, document: &AgentDocument, paint: Paint) {
     let changes = change_lines(&document.changes, paint);
     if changes.is_empty() {
         page.line("changes", "none");
     }
     page.lines("changes", changes);
-    page.lines("held back", document.held_back.iter().map(|held| format!("{} {}", paint.caution(&held.path), escape(&held.why))));
-    page.lines("refused", document.refused.iter().map(|refused| {
-        format!("{}  {}", refused.command, refused_by(refused, paint))
-    }));
-    costs(&mut page, document);
-    let held = document.confinement.iter().filter(|probe| probe.held).count();
-    page.line("model key", &format!("held by a process that was refused {held} of {} tries to do more", document.confinement.len()));
-    page.lines("next", next(document, paint));
-    page.finish()
 }
 
-fn costs(page: &mut Page, document: &AgentDocument) {
+/// Adds what it cost: tokens, and what the sandboxes used.
+pub(super) fn costs_of(page: &mut Page, document: &AgentDocument) {
     let (hit, miss) = (document.prompt_cache_hit_tokens, document.prompt_cache_miss_tokens);
     page.line(
         "model",
@@ -101,7 +121,11 @@ fn next(document: &AgentDocument, paint: Paint) -> Vec<String> {
         next.push(format!("{} goes on where it ended", command("task resume")));
     }
     if !document.changes.is_empty() {
-        next.push(format!("{} shows the changes, {} writes them to the directory", command("diff"), command("apply")));
+        next.push(format!(
+            "{} shows the changes, {} writes them to the directory",
+            command("diff"),
+            command("apply")
+        ));
     }
     next.push(format!("{} lists what was done", command("log")));
     next

@@ -4,6 +4,7 @@
 
 mod action;
 mod agent;
+mod demo;
 mod diff;
 mod doctor;
 mod lists;
@@ -12,6 +13,7 @@ mod why;
 
 pub use action::{action, outcome_line};
 pub use agent::{agent, agent_step, refused_by};
+pub use demo::demo;
 pub use diff::{changes, diff, patch};
 pub use doctor::doctor;
 pub use lists::{artifacts, config, gc, log, problems, task, tasks, undo};

@@ -6,6 +6,7 @@
 mod action;
 mod agent;
 mod answers;
+mod demo;
 mod schemas;
 mod why;
 
@@ -26,6 +27,7 @@ pub use answers::{
     ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow, ProblemsDocument, TaskDocument,
     TaskRow, TasksDocument, UndoDocument,
 };
+pub use demo::{DemoCheck, DemoDocument};
 pub use schemas::schemas;
 pub use why::{Cause, WhyDocument, why};
 

@@ -7,8 +7,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value as Json, json};
 
 use super::{
-    ActionDocument, AgentDocument, ArtifactsDocument, ConfigDocument, DiffDocument, DoctorDocument, ErrorDocument,
-    GcDocument, LogDocument, Name, ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
+    ActionDocument, AgentDocument, ArtifactsDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument,
+    ErrorDocument, GcDocument, LogDocument, Name, ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
     WhyDocument,
 };
 
@@ -22,6 +22,7 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("audit-verify", audit_verify()),
         ("config-check", of::<ProblemsDocument>()),
         ("config-explain", of::<ConfigDocument>()),
+        ("demo", of::<DemoDocument>()),
         ("diff", of::<DiffDocument>()),
         ("doctor", of::<DoctorDocument>()),
         ("error", of::<ErrorDocument>()),

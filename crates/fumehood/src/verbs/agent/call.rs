@@ -39,13 +39,10 @@ pub(super) fn make(job: &Job<'_>, proposal: &Proposal, interrupt: &Interrupt) ->
     }
     let (handle, controller) =
         controller().map_err(CliError::system("make a descriptor to steer the command by"))?;
-    let io = Io {
-        stdin: None,
-        stdout: Box::new(Silent),
-        stderr: Box::new(Silent),
-        controller: Some(controller),
-    };
-    let waiting = || job.context.console.say("fumehood: another action of this task is running; waiting for its end");
+    let io =
+        Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: Some(controller) };
+    let waiting =
+        || job.context.console.say("fumehood: another action of this task is running; waiting for its end");
     let order = order(job, proposal);
     let outcome = interrupt.during(handle, || engine.handle_call(&job.task, &call, order, io, waiting));
     match outcome {
@@ -58,7 +55,8 @@ pub(super) fn make(job: &Job<'_>, proposal: &Proposal, interrupt: &Interrupt) ->
         Err(error) => return Err(error.into()),
     }
     let action = engine.action_of_call(&job.task.id, &call)?;
-    let action = action.ok_or_else(|| CliError::Cannot(format!("call {call} left no action on the record")))?;
+    let action =
+        action.ok_or_else(|| CliError::Cannot(format!("call {call} left no action on the record")))?;
     made(engine, &action, false)
 }
 
@@ -96,7 +94,9 @@ fn result(engine: &Engine, action: &StoredAction, document: &ActionDocument) -> 
         (ActionState::Denied, Some(decision), _) => ToolResult::Denied { decision: decision.clone() },
         (ActionState::NotStarted, _, _) => {
             let reason = document.not_started.as_ref().map(|part| part.reason.clone());
-            ToolResult::NotRun { reason: reason.unwrap_or_else(|| "its sandbox could not be built".to_owned()) }
+            ToolResult::NotRun {
+                reason: reason.unwrap_or_else(|| "its sandbox could not be built".to_owned()),
+            }
         }
         (ActionState::Ended, _, Some(ending)) => {
             let output = engine.output(&action.task, &action.id)?;

@@ -46,7 +46,7 @@ impl Interrupt {
     }
 
     /// Tells whether somebody wants the end.
-    pub(super) fn came(&self) -> bool {
+    pub(in crate::verbs) fn came(&self) -> bool {
         self.shared.times.load(Ordering::Acquire) > 0
     }
 

@@ -53,11 +53,12 @@ impl Watch for Steps<'_> {
     }
 
     fn made(&mut self, proposal: &Proposal, made: &Made) {
-        let line = match &made.document {
-            Some(document) => render::agent_step(&proposal.call.to_string(), document, made.again, self.console.err),
-            None => format!("{:>5}  {} is no action", proposal.call.to_string(), proposal.tool.name()),
+        let call = format!("{:>5}", proposal.call.to_string());
+        let made = match &made.document {
+            Some(document) => render::agent_step(document, made.again, "       ", self.console.err),
+            None => format!("{} is no action", proposal.tool.name()),
         };
-        self.line(&line);
+        self.line(&format!("{}  {made}", self.console.err.dim(call)));
     }
 }
 

@@ -7,14 +7,14 @@ use std::process::{Child, ChildStdin, ChildStdout};
 use ::agent::Secret;
 use ::agent::conversation::Message;
 use ::agent::protocol::{
-    AgentLimits, Confined, EngineSide, Failure, FailureKind, FromAgent, Proposal, ProtocolError, Running, Start,
-    TurnRecord,
+    AgentLimits, Confined, EngineSide, Failure, FailureKind, FromAgent, Proposal, ProtocolError, Running,
+    Start, TurnRecord,
 };
 use engine::{Engine, Workspace};
-use model::Profile;
 use model::event::Event;
 use model::evidence::Probe;
 use model::task::Task;
+use model::{Profile, TaskId};
 use serde_json::value::to_raw_value;
 
 use super::call::{self, Made};
@@ -110,7 +110,12 @@ pub(in crate::verbs) trait Watch {
 }
 
 /// Records that an agent starts on a task, and how.
-pub(super) fn announce(engine: &Engine, task: &Task, source: &ModelSource, plan: &Plan) -> Result<(), CliError> {
+pub(in crate::verbs) fn announce(
+    engine: &Engine,
+    task: &TaskId,
+    source: &ModelSource,
+    plan: &Plan,
+) -> Result<(), CliError> {
     let event = Event::AgentStarted {
         model: source.model.clone(),
         server: source.base_url.clone(),
@@ -119,12 +124,16 @@ pub(super) fn announce(engine: &Engine, task: &Task, source: &ModelSource, plan:
         turns: plan.turns,
         profile: Box::new(plan.asked.clone()),
     };
-    Ok(engine.note(&task.id, &event)?)
+    Ok(engine.note(task, &event)?)
 }
 
 impl Job<'_> {
     /// Lets an agent work until it is done, stopped or cannot go on.
-    pub(in crate::verbs) fn run(&self, watch: &mut dyn Watch, interrupt: &Interrupt) -> Result<End, CliError> {
+    pub(in crate::verbs) fn run(
+        &self,
+        watch: &mut dyn Watch,
+        interrupt: &Interrupt,
+    ) -> Result<End, CliError> {
         let _alone = self.engine.at_work(&self.task.id)?;
         let end = self.work(watch, interrupt);
         let end = match end {
@@ -224,9 +233,11 @@ impl Job<'_> {
 /// Adds up the tokens that a task used.
 fn tokens_used(events: &[Event]) -> u64 {
     let used = events.iter().map(|event| match event {
-        Event::ModelTurn { tokens, .. } => [tokens.prompt_cache_hit, tokens.prompt_cache_miss, tokens.completion]
-            .iter()
-            .fold(0, |sum: u64, part| sum.saturating_add(*part)),
+        Event::ModelTurn { tokens, .. } => {
+            [tokens.prompt_cache_hit, tokens.prompt_cache_miss, tokens.completion]
+                .iter()
+                .fold(0, |sum: u64, part| sum.saturating_add(*part))
+        }
         _ => 0,
     });
     used.fold(0, u64::saturating_add)

@@ -64,7 +64,9 @@ impl ModelSource {
     fn served(context: &Context<'_>) -> Result<Self, CliError> {
         let model = &context.settings.model;
         let key = match model.key.as_ref().map(|key| &key.value) {
-            Some(KeySource::Variable(name)) => context.environment.get(name).and_then(|key| key.to_str()).map(str::to_owned),
+            Some(KeySource::Variable(name)) => {
+                context.environment.get(name).and_then(|key| key.to_str()).map(str::to_owned)
+            }
             Some(KeySource::File(path)) => Some(String::from_utf8_lossy(&read(path, KEY_MAX)?).into_owned()),
             None => None,
         };
