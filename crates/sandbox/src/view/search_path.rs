@@ -13,8 +13,8 @@ use super::files::What;
 /// PATH when the caller has none, or nothing of it is shown.
 const DEFAULT: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// Links from PATH that lead to single files elsewhere are followed up to this number; each costs a mount.
-const MAX_LINKED_FILES: usize = 64;
+/// Links from PATH that lead elsewhere are followed up to this number; each costs a mount.
+const MAX_LINKED: usize = 64;
 
 /// Scripts up to this size are searched for secrets. Larger ones are programs with data in them.
 const SCRIPT_MAX: u64 = 64 * 1024;
@@ -125,11 +125,35 @@ fn follow(assembly: &mut Assembly<'_>, link: &Path, linked: &mut usize) {
     }
     if end.mode & 0o111 == 0 || is_secret_script(assembly, &walk.real) {
         assembly.hide(link, "it leads to a file that is no program, or a script with a secret");
-    } else if *linked == MAX_LINKED_FILES {
+        return;
+    }
+    if *linked == MAX_LINKED {
         assembly.hide(link, "too many links on PATH lead elsewhere: put the directory they lead to on PATH");
-    } else if matches!(assembly.show(link, Manner::ReadOnly), Shown::At(_)) {
+        return;
+    }
+    let around =
+        walk.real.parent().and_then(|bin| installation(assembly, bin)).or_else(|| package(&walk.real));
+    let shown = match around {
+        Some(around) => assembly.show(&around, Manner::ReadOnly),
+        None => assembly.show(link, Manner::ReadOnly),
+    };
+    if matches!(shown, Shown::At(_)) {
+        assembly.add_links(&walk);
         *linked += 1;
     }
+}
+
+/// Returns the package of Node.js that a file belongs to: the program needs the modules beside it.
+fn package(file: &Path) -> Option<PathBuf> {
+    let mut parts = file.iter();
+    let mut package: PathBuf = parts.by_ref().take_while(|part| *part != "node_modules").collect();
+    let name = parts.next()?;
+    package.extend(["node_modules".as_ref(), name]);
+    if name.as_encoded_bytes().starts_with(b"@") {
+        package.push(parts.next()?);
+    }
+    // What is left names the file in the package.
+    parts.next().map(|_| package)
 }
 
 #[cfg(test)]
@@ -142,5 +166,15 @@ mod tests {
             assert!(is_library(Path::new(name)), "{name}");
         }
         assert!(!is_library(Path::new("notes.txt")));
+    }
+
+    #[test]
+    fn a_program_of_node_belongs_to_its_package() {
+        let of = |file: &str| package(Path::new(file)).map(|package| package.to_string_lossy().into_owned());
+        assert_eq!(of("/h/lib/node_modules/pnpm/bin/x.cjs").as_deref(), Some("/h/lib/node_modules/pnpm"));
+        assert_eq!(of("/h/node_modules/@a/b/node_modules/c/x").as_deref(), Some("/h/node_modules/@a/b"));
+        for file in ["/h/node_modules/x.js", "/h/node_modules", "/h/bin/x", "/h/node_modules/@a/b"] {
+            assert_eq!(of(file), None, "{file}");
+        }
     }
 }

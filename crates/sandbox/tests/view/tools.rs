@@ -113,9 +113,13 @@ fn every_manager_of_tools_is_found() {
 
 #[test]
 fn a_whole_installation_is_shown_when_its_bin_is_on_path() {
-    for marker in
-        ["lib/node_modules/npm/x", "pyvenv.cfg", "lib/python3.12/os.py", "conda-meta/history", "lib/modules"]
-    {
+    for marker in [
+        "lib/node_modules/npm/x",
+        "pyvenv.cfg",
+        "lib/python3.12/os.py",
+        "conda-meta/history",
+        "lib/jrt-fs.jar",
+    ] {
         let bench = Bench::debian().variable("PATH", "/home/ada/apps/thing/bin:/usr/bin");
         bench.program("/home/ada/apps/thing/bin/program");
         bench.file(&format!("/home/ada/apps/thing/{marker}"), "x");
@@ -126,6 +130,27 @@ fn a_whole_installation_is_shown_when_its_bin_is_on_path() {
         assert_eq!(seen.read("/home/ada/apps/thing/.npmrc"), None);
         assert_eq!(seen.read("/home/ada/apps/other"), None);
     }
+}
+
+#[test]
+fn a_link_on_path_brings_what_its_program_needs() {
+    let bench = Bench::debian().variable("PATH", "/home/ada/bin:/usr/bin");
+    bench.program("/home/ada/lib/node_modules/tool/bin/tool.js");
+    bench.file("/home/ada/lib/node_modules/tool/dist/main.js", "x");
+    bench.link("/home/ada/bin/tool", "../lib/node_modules/tool/bin/tool.js");
+    bench.program("/home/ada/venvs/black/bin/black");
+    bench.file("/home/ada/venvs/black/pyvenv.cfg", "x");
+    bench.link("/home/ada/bin/black", "/home/ada/venvs/black/bin/black");
+    bench.program("/home/ada/src/single/run");
+    bench.file("/home/ada/src/single/notes", "x");
+    bench.link("/home/ada/bin/run", "/home/ada/src/single/run");
+    let seen = bench.view();
+    for path in
+        ["bin/tool", "lib/node_modules/tool/dist/main.js", "bin/black", "venvs/black/pyvenv.cfg", "bin/run"]
+    {
+        assert!(seen.read(&format!("/home/ada/{path}")).is_some(), "{path}");
+    }
+    assert_eq!(seen.read("/home/ada/src/single/notes"), None);
 }
 
 #[test]
