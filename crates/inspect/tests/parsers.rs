@@ -95,7 +95,7 @@ proptest! {
     fn git_makes_the_new_text_of_the_old_one_and_the_patch(
         old in a_text(),
         new in a_text(),
-        name in prop::collection::vec(prop_oneof![Just(b' '), Just(b'"'), Just(b'\\'), Just(b'\t'), Just(0xe9), b'a'..b'z'], 1..8),
+        name in prop::collection::vec(prop_oneof![Just(b' '), Just(b'"'), Just(b'\\'), Just(b'\t'), Just(0xe9), b'a'..=b'z'], 1..8),
     ) {
         let name = OsStr::from_bytes(&name);
         let mut bench = Bench::new();

@@ -71,7 +71,7 @@ pub(crate) fn enter_landlock(plan: &Plan) -> Done<LandlockReport> {
         ruleset = ruleset.add_rule(rule).map_err(|error| wrong(&error))?;
     }
     // The flag is set by [`drop_privileges`]; set twice, nobody would notice that the first time is missing.
-    let status = ruleset.set_no_new_privs(false).restrict_self().map_err(|error| wrong(&error))?;
+    let status = ruleset.no_new_privs(false).restrict_self().map_err(|error| wrong(&error))?;
     let abi = match status.landlock {
         LandlockStatus::Available { effective_abi, kernel_abi } => {
             kernel_abi.unwrap_or(effective_abi as i32).cast_unsigned()

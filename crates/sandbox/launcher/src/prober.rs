@@ -4,8 +4,6 @@
 //! Every probe performs an act. The calls that show the filter have useless arguments: where the filter lets them
 //! through, the kernel fails later, with another error.
 
-use std::os::fd::{AsFd, OwnedFd};
-
 use launcher::message::{Observation, Saw};
 use launcher::plan::Plan;
 use launcher::wire;
@@ -244,6 +242,7 @@ fn foreign_call() -> Saw {
 }
 
 fn has_variable(name: &str) -> bool {
+    #[allow(clippy::disallowed_methods, reason = "the probe is about the environment")]
     let own = std::env::var_os(name).is_some();
     let first = std::fs::read("/proc/1/environ").unwrap_or_default();
     let needle = format!("{name}=");

@@ -105,10 +105,10 @@ fn prepare(plan: &Plan, given: Given) -> Done<OwnedFd> {
 /// Returns the name by which a mutant leaves a limit out.
 fn limit_name(resource: u32) -> &'static str {
     const NAMES: [(u32, &str); 4] = [
-        (libc::RLIMIT_NPROC as u32, "processes"),
-        (libc::RLIMIT_NOFILE as u32, "open-files"),
-        (libc::RLIMIT_FSIZE as u32, "file-size"),
-        (libc::RLIMIT_CORE as u32, "core"),
+        (libc::RLIMIT_NPROC, "processes"),
+        (libc::RLIMIT_NOFILE, "open-files"),
+        (libc::RLIMIT_FSIZE, "file-size"),
+        (libc::RLIMIT_CORE, "core"),
     ];
     NAMES.iter().find(|(number, _)| *number == resource).map_or("", |(_, name)| name)
 }

@@ -290,8 +290,8 @@ pub(crate) fn loopback_up() -> io::Result<()> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: `ifreq` is plain bytes, for which all zeros is a value.
     let mut request: libc::ifreq = unsafe { zeroed() };
-    request.ifr_name[0] = b'l'.cast_signed().into();
-    request.ifr_name[1] = b'o'.cast_signed().into();
+    request.ifr_name[0] = b'l'.cast_signed();
+    request.ifr_name[1] = b'o'.cast_signed();
     request.ifr_ifru.ifru_flags = libc::c_short::try_from(libc::IFF_UP).unwrap_or(1);
     // SAFETY: the request reads one `ifreq`, which lives longer than the call.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) };
