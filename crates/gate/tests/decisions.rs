@@ -178,10 +178,13 @@ fn an_agent_that_asks_for_everything_gets_what_is_left() {
     let mut asked = asked;
     asked.profile.limits.memory = Bytes::gib(64);
     asked.profile.limits.processes = 7;
+    asked.profile.disk_limits = Level::Absent;
+    asked.profile.cgroup_limits = Level::Hard;
     let decision = gate().decide(parse(request(agent(), run(&["make"])), asked), &facts());
     let Decision::Narrow(authorization) = &decision else { panic!("not narrowed: {decision:?}") };
     let mut left = grant();
     left.profile.limits.processes = 7;
+    left.profile.cgroup_limits = Level::Hard;
     assert_eq!(authorization.grant(), &left);
     let record = decision.record();
     assert_eq!(record.grant.as_ref(), Some(&left));
@@ -223,7 +226,9 @@ fn applying_is_decided_by_class_and_kind_and_mode() {
         (user(), ApplyMode::Clean, FileKind::File, &["lockfiles"], Allow, "asked-by-a-person"),
         (user(), ApplyMode::Always, FileKind::File, &["made-up-later"], RequireApproval, "protected-path"),
         (user(), ApplyMode::Ask, FileKind::File, &["git-internals"], Deny, "git-internals-stay"),
+        (user(), ApplyMode::Clean, FileKind::Directory, &[], Allow, "asked-by-a-person"),
         (user(), ApplyMode::Clean, FileKind::Device, &[], Deny, "not-an-ordinary-file"),
+        (user(), ApplyMode::Clean, FileKind::Fifo, &[], Deny, "not-an-ordinary-file"),
         (user(), ApplyMode::Ask, FileKind::Socket, &[], Deny, "not-an-ordinary-file"),
         (agent(), ApplyMode::Always, FileKind::File, &[], Deny, "apply-needs-a-person"),
         (Principal::Engine, ApplyMode::Always, FileKind::File, &[], Deny, "wrong-principal"),
@@ -238,6 +243,8 @@ fn applying_is_decided_by_class_and_kind_and_mode() {
             "{mode:?} {kind:?} {names:?}"
         );
         assert_eq!(record.grant, None);
+        let never = ["git-internals-stay", "not-an-ordinary-file", "wrong-principal"].contains(&reason);
+        assert_eq!(record.person_may_allow, verdict != Allow && !never, "{reason}");
     }
 }
 

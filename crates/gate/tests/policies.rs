@@ -314,6 +314,50 @@ fn a_rule_can_name_a_directory_for_all_that_is_in_it() {
 }
 
 #[test]
+fn an_operator_can_widen_one_limit_up_to_a_number() {
+    let memory = r#"@id("more-memory") @reason("more-memory")
+        permit (principal is User, action == Action::"widen-limit", resource == Limit::"memory")
+        when { context.asked <= 17179869184 && context.profile_allows == 4294967296 };"#;
+    let run_it = r#"@id("run") @reason("run") permit (principal, action == Action::"run", resource);"#;
+    let gate = Gate::new(policy(&[run_it, memory]), None);
+    let decide = |change: fn(&mut Grant)| {
+        let mut asked = grant();
+        change(&mut asked);
+        gate.decide(parse(request(user(), run(&["make"])), asked), &facts()).record().clone()
+    };
+    assert_eq!(decide(|grant| grant.profile.limits.memory = Bytes::gib(16)).rules, ["run", "more-memory"]);
+    assert_eq!(decide(|grant| grant.profile.limits.memory = Bytes::gib(17)).verdict, Deny);
+    assert_eq!(decide(|grant| grant.profile.limits.disk = Bytes::gib(16)).verdict, Deny);
+}
+
+#[test]
+fn rules_see_the_program_its_environment_and_its_profile() {
+    let rows = [
+        (r#"context.program.name == "build.sh""#, true),
+        (r#"context.program.path == "./tools/build.sh""#, true),
+        ("context.program.in_workspace", true),
+        (r#"context.request.environment.contains("LD_PRELOAD")"#, true),
+        (r#"context.request.profile == "default""#, true),
+        (r#"context.request.workspace == "read-write""#, true),
+        (r#"context.approvals.isEmpty()"#, true),
+        (r#"resource == Workspace::"/home/ada/project""#, true),
+        (r#"principal == Agent::"deepseek-flash""#, true),
+        (r#"principal == User::"deepseek-flash""#, false),
+        (r#"context.request.environment.contains("so.so")"#, false),
+        (r#"context.program.name == "x""#, false),
+    ];
+    for (condition, holds) in rows {
+        let rule =
+            format!(r#"forbid (principal, action == Action::"run", resource) when {{ {condition} }};"#);
+        let gate = Gate::new(policy(&[ALL, &forbid("seen", "", &rule)]), None);
+        let mut request = request(agent(), run(&["./tools/build.sh", "x"]));
+        request.environment.insert("LD_PRELOAD".to_owned(), text("so.so"));
+        let verdict = gate.decide(parse(request, grant()), &facts()).record().verdict;
+        assert_eq!(verdict, if holds { Deny } else { Allow }, "{condition}");
+    }
+}
+
+#[test]
 fn a_yes_is_asked_for_and_a_narrowing_told_in_one_answer() {
     let gate = Gate::new(default_bundle(), Some(with_review()));
     let asked = parse(request(agent(), run(&["make"])), Grant { network: Network::Host, ..grant() });
