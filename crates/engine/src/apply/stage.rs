@@ -235,6 +235,7 @@ impl Stage<'_> {
                 let from = entry.open().map_err(io::Error::other)?;
                 let size = entry.node.size;
                 make_file(self.staging.as_fd(), name, &new, like, |file| copy_content(&from, file, size))?;
+                fail_point::reached("a file of the layer is copied");
                 let same = entry.node.is_unchanged(&look_up(&from, c"")?);
                 if same { Ok(()) } else { Err(io::Error::other("the layer was changed while it was read")) }
             }

@@ -22,8 +22,11 @@ const DIFF_EXAMPLES: &str = "\
 Examples:
   fumehood diff
   fumehood diff --stat
+  fumehood diff --patch > task.patch
   fumehood diff act-aaaaaaaaaaaaaaaa -- src
-  fumehood diff --json";
+  fumehood diff --json
+
+What git changed of its own, below .git, is shown only when a pathspec names it: it is never applied.";
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
@@ -36,11 +39,14 @@ pub struct DiffArgs {
     #[arg(short = 'w', long, value_name = "DIR", conflicts_with = "target", value_hint = ValueHint::DirPath)]
     pub workspace: Option<PathBuf>,
     /// One line a file and the sum
-    #[arg(long, conflicts_with = "name_only")]
+    #[arg(long, conflicts_with_all = ["name_only", "patch"])]
     pub stat: bool,
     /// Only the names
-    #[arg(long)]
+    #[arg(long, conflicts_with = "patch")]
     pub name_only: bool,
+    /// Write a patch that `git apply` takes, byte for byte
+    #[arg(short = 'p', long)]
+    pub patch: bool,
     /// Also what git ignores
     #[arg(long)]
     pub include_ignored: bool,

@@ -39,8 +39,8 @@ fn run(context: &Context<'_>, request: &BwrapRequest) -> Result<Exit, CliError> 
     let workspace = workspace(context, &engine, &mapped)?;
     let options = options(&workspace, &mapped)?;
     let wanted = Wanted { argv: mapped.argv, options: &options, terminal: false, purpose: None };
-    let order = order(context, &context.settings, &workspace, wanted)?;
     let task = engine.task_for(&workspace, &TaskChoice::Current, &context.principal(), None)?;
+    let order = order(context, &engine, &task, &workspace, wanted)?;
     // Bubblewrap passes its own standard input on.
     let document = launch(context, &engine, &task, order, Streams { stdin: true, terminal: false })?;
     say(context, &document);

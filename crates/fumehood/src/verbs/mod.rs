@@ -1,17 +1,20 @@
 //! What each verb does: ask the engine, show the answer, say how it ended.
 
 mod agent;
+mod artifacts;
 mod audit;
 mod bwrap;
 mod config;
 mod context;
 mod demo;
+mod diff;
 mod history;
 mod keep;
 mod launch;
 mod look;
 mod mutant;
 mod order;
+mod partial;
 mod run;
 mod secrets;
 mod signals;
@@ -22,7 +25,7 @@ mod user;
 
 use clap::CommandFactory;
 
-use crate::args::{AuditVerb, Cli, ConfigVerb, TaskVerb, Verb};
+use crate::args::{ArtifactsVerb, AuditVerb, Cli, ConfigVerb, TaskVerb, Verb};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Console;
@@ -48,6 +51,11 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             TaskVerb::Show(args) => task::show(&context(global)?, &args.which),
             TaskVerb::Resume(args) => agent::resume(&context(global)?, &args),
             _ => Err(CliError::Cannot("not yet".into())),
+        },
+        Verb::Diff(args) => diff::diff(&context(global)?, &args),
+        Verb::Artifacts(args) => match args.verb {
+            ArtifactsVerb::List(args) => artifacts::list(&context(global)?, &args),
+            ArtifactsVerb::Get(args) => artifacts::get(&context(global)?, &args),
         },
         Verb::Discard(args) => history::discard(&context(global)?, &args),
         Verb::Undo(args) => history::undo(&context(global)?, &args),

@@ -5,15 +5,19 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use engine::{Order, Workspace};
+use engine::{Engine, Order, Workspace};
 use model::grant::{Input, Programs, WorkspaceAccess};
+use model::task::Task;
 use model::text::escape;
 use model::{ActionRequest, Grant, OsText, Tool, WorkspacePath};
 
+use super::agent::tightened;
 use super::context::Context;
+use super::diff::pathspecs_in;
+use super::mutant;
+use super::partial::Partial;
 use crate::args::{EnvSetting, InputSetting, SandboxOptions};
 use crate::error::CliError;
-use crate::settings::Settings;
 
 /// What is to be run, and how.
 pub(super) struct Wanted<'w> {
@@ -24,14 +28,16 @@ pub(super) struct Wanted<'w> {
     pub(super) purpose: Option<String>,
 }
 
-/// Puts an order together.
+/// Puts an order for a task together.
 pub(super) fn order(
     context: &Context<'_>,
-    settings: &Settings,
+    engine: &Engine,
+    task: &Task,
     workspace: &Workspace,
     wanted: Wanted<'_>,
 ) -> Result<Order, CliError> {
     let options = wanted.options;
+    let settings = tightened(context, engine, task)?;
     let holds = settings.profile(options.profile.as_deref())?;
     let asked = holds.asked(&options.limits);
     let argv = wanted.argv.into_iter().map(os_text).collect::<Result<_, _>>()?;
@@ -55,9 +61,20 @@ pub(super) fn order(
         grant,
         profile: holds.profile,
         workspace: workspace.clone(),
-        hidden: Vec::new(),
-        mutant: None,
+        hidden: hidden(engine, task, workspace, options)?,
+        mutant: mutant::chosen(&context.environment),
     })
+}
+
+/// Returns the paths that the command is not to see.
+fn hidden(
+    engine: &Engine,
+    task: &Task,
+    workspace: &Workspace,
+    options: &SandboxOptions,
+) -> Result<Vec<WorkspacePath>, CliError> {
+    let (only, hide) = (pathspecs_in(workspace, &options.only)?, pathspecs_in(workspace, &options.hide)?);
+    Partial { only, hide }.hidden(engine, task)
 }
 
 fn os_text(text: OsString) -> Result<OsText, CliError> {

@@ -75,8 +75,8 @@ impl Session<'_> {
         let workspace = self.workspace(context, &engine)?;
         let terminal = self.streams.terminal;
         let wanted = Wanted { argv: self.argv, options: self.options, terminal, purpose: None };
-        let order = order(context, &context.settings, &workspace, wanted)?;
         let task = engine.task_for(&workspace, &self.task, &context.principal(), None)?;
+        let order = order(context, &engine, &task, &workspace, wanted)?;
         launch(context, &engine, &task, order, self.streams)
     }
 

@@ -110,7 +110,8 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
     }
     shown.push(render::task(&task_document(Vec::new()), Paint::PLAIN));
     shown.push(render::tasks(&TasksDocument { tasks: vec![task_row()] }, Paint::PLAIN));
-    shown.push(render::diff(&diff_document(), Paint::PLAIN));
+    let document = diff_document();
+    shown.push(render::diff(&document.patch, &document.held_back, Paint::PLAIN));
     shown.push(render::changes(&diff_document(), Paint::PLAIN));
     shown.push(render::doctor(&doctor_document(false), Paint::PLAIN));
     shown.push(render::config(&config_document(), Paint::PLAIN));
@@ -217,7 +218,15 @@ fn diff_document() -> DiffDocument {
     let changes = document(&[inspected()]).inspection.expect("was inspected").changes;
     let patch = format!("--- a/{}\n+++ b/x\n@@ -1 +1 @@\n-a\u{1b}[2J\n+b\u{202e}\n", "x");
     let held_back = vec![samples::held_back()];
-    DiffDocument { task: task_row().task, action: Some(id()), changes, held_back, patch }
+    DiffDocument {
+        task: task_row().task,
+        action: Some(id()),
+        changes,
+        changes_dropped: 1,
+        held_back,
+        patch,
+        not_in_patch: vec![model::WorkspacePath::parse(HOSTILE).expect("inside")],
+    }
 }
 
 fn doctor_document(ready: bool) -> DoctorDocument {

@@ -1,4 +1,5 @@
 //! A bench to run real sandboxes on: a workspace, a state directory, and a permit out of the shipped policy.
+#![allow(clippy::disallowed_methods, reason = "tests have no settings module")]
 #![allow(dead_code, reason = "each test file uses its own part of the bench")]
 
 use std::collections::BTreeMap;

@@ -117,3 +117,16 @@ fn a_layer_that_changes_after_it_was_looked_at_is_refused() {
     assert!(bench.with_target(|target| apply(artifacts, &*bench.known.borrow(), target)).is_err());
     assert!(bench.tree().is_empty());
 }
+
+#[test]
+fn a_layer_that_changes_while_it_is_copied_is_refused() {
+    let bench = Bench::new();
+    bench.base("a", "old").made("a", "looked at").ran();
+    let upper = bench.upper("a");
+    fail_point::arm(None);
+    fail_point::at("a file of the layer is copied", move || fs::write(upper, "slipped in").expect("written"));
+    let error = bench.apply().expect_err("is refused");
+    assert!(error.to_string().contains("nothing was written"), "{error}");
+    assert_eq!(bench.tree().into_keys().collect::<Vec<_>>(), [PathBuf::from("a")]);
+    assert_eq!(bench.read("a"), "old");
+}

@@ -133,6 +133,7 @@ fn every_place_between_two_steps_is_reached() {
     let expected = [
         "a file has changed places with what it replaces",
         "a file has left its place",
+        "a file of the layer is copied",
         "a file was looked at and is about to be deleted",
         "a file was looked at and is about to be replaced",
         "a step is done",

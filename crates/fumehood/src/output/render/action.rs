@@ -4,7 +4,7 @@ use model::Bytes;
 use model::action::Principal;
 use model::change::ChangeKind;
 use model::enforcement::{Held, Level};
-use model::event::{HeldBack, Verdict};
+use model::event::Verdict;
 use model::evidence::{Observed, Probe, Teardown};
 use model::text::escape;
 
@@ -12,7 +12,7 @@ use super::super::shape::{
     ActionDocument, DecisionPart, EndPart, InspectionPart, NotStartedPart, RequestPart, SandboxPart,
 };
 use super::super::style::Paint;
-use super::diff::change_lines;
+use super::diff::{change_lines, held_back};
 use super::table::Page;
 use super::{counted, moment, span};
 
@@ -38,7 +38,7 @@ pub fn action(document: &ActionDocument, paint: Paint, full: bool) -> String {
     for part in &document.applied {
         let what = if part.undone { "taken back" } else { "applied" };
         page.line(what, &format!("{} at {}", counted(part.changes.len() as u64, "file"), moment(part.at)));
-        page.lines("", held_back(&part.held_back, paint));
+        page.lines("", held_back(&part.held_back, paint).lines().map(str::to_owned));
     }
     if document.undone {
         page.line("undone", "its layer was taken off the task");
@@ -216,11 +216,7 @@ fn inspection(page: &mut Page, part: &InspectionPart, paint: Paint, most: usize)
     page.line("changes", &if named.is_empty() { "none".to_owned() } else { named.join(", ") });
     let listed: Vec<_> = part.changes.iter().filter(|change| !change.ignored).cloned().collect();
     page.lines("", shortened(change_lines(&listed, paint).into_iter(), listed.len(), 0, most));
-    page.lines("held back", held_back(&part.held_back, paint));
-}
-
-fn held_back(held: &[HeldBack], paint: Paint) -> Vec<String> {
-    held.iter().map(|held| format!("{} {}", paint.caution(&held.path), escape(&held.why))).collect()
+    page.lines("", held_back(&part.held_back, paint).lines().map(str::to_owned));
 }
 
 fn teardown(page: &mut Page, part: &Teardown, paint: Paint) {

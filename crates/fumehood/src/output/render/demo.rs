@@ -11,14 +11,14 @@ pub fn demo(document: &DemoDocument, paint: Paint) -> String {
     page.heading("");
     page.heading(&paint.bold("What came out"));
     let agent: &AgentDocument = &document.agent;
-    if document.patch.is_empty() {
+    if agent.patch.is_empty() {
         changes_of(&mut page, agent, paint);
     } else {
-        page.heading(&diff::patch(&document.patch, paint));
+        page.heading(&diff::patch(&agent.patch, paint));
     }
     costs_of(&mut page, agent);
     page.line("proof", &format!("{} of {} probes held", document.probes_held, document.probes));
-    page.line("record", &format!("{} records: {}", document.records, document.record));
+    page.line("record", &document.record);
     page.heading("");
     page.heading(&paint.bold("What must be so"));
     for check in &document.checks {

@@ -2,6 +2,7 @@
 
 use model::Bytes;
 use model::change::{ChangeKind, FileKind};
+use model::event::HeldBack;
 use model::text::{escape, escape_lines};
 
 use super::super::shape::{ChangePart, DiffDocument};
@@ -54,21 +55,39 @@ pub fn changes(document: &DiffDocument, paint: Paint) -> String {
         text.push_str(&line);
         text.push('\n');
     }
-    for held in &document.held_back {
-        text.push_str(&format!("{} {}: {}\n", paint.caution("held back"), held.path, escape(&held.why)));
-    }
+    text.push_str(&held_back(&document.held_back, paint));
     text.push_str(&format!("{}\n", counted(document.changes.len() as u64, "change")));
     text
 }
 
-/// Shows the changes as a diff, after a list of what a diff of texts cannot show.
-pub fn diff(document: &DiffDocument, paint: Paint) -> String {
-    if document.patch.is_empty() {
-        return changes(document, paint);
+/// Shows differences that are written for people, painted, with what is held back at the end.
+pub fn diff(differences: &str, held_back: &[HeldBack], paint: Paint) -> String {
+    if differences.is_empty() {
+        return "no changes\n".to_owned();
     }
-    let mut text = patch(&document.patch, paint);
-    for held in &document.held_back {
-        text.push_str(&format!("{} {}: {}\n", paint.caution("held back"), held.path, escape(&held.why)));
+    patch(differences, paint) + &self::held_back(held_back, paint)
+}
+
+/// Paths that are named for one reason; a commit made inside changes many of git's own files.
+const NAMED: usize = 5;
+
+/// Says what is held back: for each reason some paths, and how many there are besides.
+pub(super) fn held_back(held_back: &[HeldBack], paint: Paint) -> String {
+    let mut reasons: Vec<(&str, Vec<&HeldBack>)> = Vec::new();
+    for held in held_back {
+        match reasons.iter_mut().find(|(why, _)| *why == held.why) {
+            Some((_, same)) => same.push(held),
+            None => reasons.push((&held.why, vec![held])),
+        }
+    }
+    let mut text = String::new();
+    for (why, held) in reasons {
+        let names = held.iter().take(NAMED).map(|held| held.path.to_string()).collect::<Vec<_>>().join(", ");
+        let more = match held.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        text.push_str(&format!("{} {names}{more}: {}\n", paint.caution("held back"), escape(why)));
     }
     text
 }
@@ -82,6 +101,7 @@ pub fn patch(patch: &str, paint: Paint) -> String {
             [b'+', b'+', b'+', b' ', ..]
             | [b'-', b'-', b'-', b' ', ..]
             | [b'd', b'i', b'f', b'f', b' ', ..] => paint.bold(shown),
+            [b'c', b'r' | b'h', ..] | [b'd', b'e', b'l', ..] => paint.bold(shown),
             [b'@', b'@', ..] => paint.name(shown),
             [b'+', ..] => paint.good(shown),
             [b'-', ..] => paint.bad(shown),

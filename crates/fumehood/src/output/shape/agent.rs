@@ -42,6 +42,8 @@ pub struct AgentDocument {
     /// What must wait for a person when it is applied.
     #[schemars(schema_with = "schema::held_back")]
     pub held_back: Vec<HeldBack>,
+    /// The changes as a unified diff; what is not UTF-8 in it is replaced, and what it cannot hold is left out.
+    pub patch: String,
     /// What the process that speaks with the model tried after it had given up its rights.
     #[schemars(schema_with = "schema::probes")]
     pub confinement: Vec<Probe>,

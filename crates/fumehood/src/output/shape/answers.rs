@@ -175,11 +175,16 @@ pub struct DiffDocument {
     pub action: Option<ActionId>,
     /// What changed.
     pub changes: Vec<ChangePart>,
+    /// How many more changes there are than are listed.
+    pub changes_dropped: u64,
     /// What must wait for a person when it is applied.
     #[schemars(schema_with = "schema::held_back")]
     pub held_back: Vec<model::event::HeldBack>,
-    /// The changes of text files as a unified diff; what is not UTF-8 in it is replaced.
+    /// The changes as `git apply` takes them; what is not UTF-8 is replaced here, and `diff --patch` has the bytes.
     pub patch: String,
+    /// Changes that a patch cannot hold.
+    #[schemars(with = "Vec<Name>")]
+    pub not_in_patch: Vec<model::WorkspacePath>,
 }
 
 /// `doctor --json`.

@@ -7,9 +7,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value as Json, json};
 
 use super::{
-    ActionDocument, AgentDocument, ArtifactsDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument,
-    ErrorDocument, GcDocument, LogDocument, Name, ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
-    WhyDocument,
+    ActionDocument, AgentDocument, ArtifactsDocument, ConfigDocument, DemoDocument, DiffDocument,
+    DoctorDocument, ErrorDocument, GcDocument, LogDocument, Name, ProblemsDocument, TaskDocument, TaskRow,
+    TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.

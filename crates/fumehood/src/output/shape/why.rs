@@ -245,7 +245,10 @@ fn masks(sandbox: &SandboxPart) -> Option<Cause> {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let cause = Cause::new("masked", format!("files that hold credentials were hidden: `{first}`{others}"));
+    let cause = Cause::new(
+        "masked",
+        format!("files were hidden from it, as credentials or because that was asked for: `{first}`{others}"),
+    );
     Some(
         cause
             .layer(Layer::Masks)

@@ -1,6 +1,7 @@
 //! What the person sees of an agent's work: a line for each step, and what came of it at the end.
 
 use ::agent::protocol::{Progress as Waiting, Proposal};
+use inspect::diff::DiffBounds;
 use model::event::Event;
 use model::evidence::Probe;
 use model::text::escape;
@@ -86,6 +87,9 @@ pub(in crate::verbs) fn document(job: &Job<'_>, end: &End) -> Result<AgentDocume
         log.push(LogRow::of(&document));
     }
     let review = engine.review(&job.task, false)?;
+    let stack = engine.stack(&job.task, &review.layers)?;
+    let patch = inspect::diff::patch(&stack, &review.report.changes, DiffBounds::default().file);
+    let patch = patch.map_err(engine::EngineError::from)?;
     let mut document = AgentDocument {
         task: job.task.id.clone(),
         workspace: job.task.workspace.path.clone(),
@@ -113,6 +117,7 @@ pub(in crate::verbs) fn document(job: &Job<'_>, end: &End) -> Result<AgentDocume
         refused,
         changes: review.report.changes.into_iter().map(ChangePart::from).collect(),
         held_back: review.inspection.held().iter().map(|held| held.record()).collect(),
+        patch: String::from_utf8_lossy(&patch.bytes).into_owned(),
         confinement: Vec::new(),
         turns: 0,
         prompt_cache_hit_tokens: 0,

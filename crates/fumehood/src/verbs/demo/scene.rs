@@ -220,7 +220,7 @@ fn give(directory: &Path, uid: u32, gid: u32) -> io::Result<()> {
 fn place(environment: &Environment) -> PathBuf {
     let holds_layers = |place: &PathBuf| {
         let kind = rustix::fs::statfs(place).map(|stat| stat.f_type);
-        kind.is_ok_and(|kind| i64::from(kind) != OVERLAY)
+        kind.is_ok_and(|kind| kind != OVERLAY)
             && rustix::fs::access(place, rustix::fs::Access::WRITE_OK).is_ok()
     };
     let named = environment.directory("TMPDIR").map(Path::to_owned);

@@ -1,0 +1,9 @@
+//! Real work inside without special flags: the same exit codes and the same counts as outside.
+//!
+//! Each project is fetched outside (its name and version stand in the test), then the same command runs inside and
+//! outside in the same directory. The tests say the same things as root and as an ordinary user.
+
+mod bench;
+mod managers;
+mod projects;
+mod small;
