@@ -4,11 +4,15 @@
 //! Every probe performs an act. The calls that show the filter have useless arguments: where the filter lets them
 //! through, the kernel fails later, with another error.
 
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
 use launcher::message::{Observation, Saw};
 use launcher::plan::Plan;
 use launcher::wire;
 use rustix::fs::{Mode, OFlags};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socketpair};
 use rustix::process::WaitOptions;
 
 use crate::failure::{Context, Done, Failure};
@@ -166,16 +170,28 @@ fn connect_v4(address: [u8; 4], port: u16, flags: SocketFlags) -> Saw {
 }
 
 fn connect_unix(name: &[u8]) -> Saw {
-    let connect = || {
+    let connect_any = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        let address = match name {
-            [0, name @ ..] => rustix::net::SocketAddrUnix::new_abstract_name(name)?,
-            path => rustix::net::SocketAddrUnix::new(path_of(path))?,
-        };
-        rustix::net::connect(&socket, &address)
+        match name {
+            [0, name @ ..] => connect(&socket, &SocketAddrUnix::new_abstract_name(name)?),
+            path => connect_by_path(&socket, path_of(path)),
+        }
     };
-    saw(connect())
+    saw(connect_any())
+}
+
+/// Connects by a path. An address holds 107 bytes of it, so a longer one is gone through its directory.
+fn connect_by_path(socket: &OwnedFd, path: &Path) -> Result<(), Errno> {
+    match (SocketAddrUnix::new(path), path.parent(), path.file_name()) {
+        (Err(Errno::NAMETOOLONG), Some(parent), Some(name)) => {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let parent = rustix::fs::open(parent, flags, Mode::empty())?;
+            let short = Path::new(&format!("/proc/self/fd/{}", parent.as_raw_fd())).join(name);
+            connect(socket, &SocketAddrUnix::new(short)?)
+        }
+        (address, ..) => connect(socket, &address?),
+    }
 }
 
 /// Asks for the status of a System V shared memory segment of the host.
