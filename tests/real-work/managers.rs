@@ -15,18 +15,20 @@ fn bench_with_home() -> (Bench, String) {
 
 #[test]
 fn npm_pnpm_and_yarn_install_from_their_caches() {
+    const MANAGERS: [(&str, &str); 3] = [
+        ("npm install --silent --no-audit --no-fund", "npm ci"),
+        ("pnpm install --silent", "pnpm install --offline --frozen-lockfile"),
+        ("yarn install --silent", "yarn install --offline --frozen-lockfile"),
+    ];
     let (bench, home) = bench_with_home();
-    bench.file("package.json", r#"{"name": "x", "version": "1.0.0", "dependencies": {"ms": "2.1.3"}}"#);
-    bench.prepare(&format!(
-        "{home} npm install -g --silent --prefix \"$HOME\" pnpm@9.15.0 yarn@1.22.22 \
-         && npm install --silent --no-audit --no-fund && rm -rf node_modules \
-         && pnpm install --silent && rm -rf node_modules && yarn install --silent && rm -rf node_modules"
-    ));
-    for install in
-        ["npm ci", "pnpm install --offline --frozen-lockfile", "yarn install --offline --frozen-lockfile"]
-    {
-        let script =
-            format!("{install} >/dev/null && node -p 'require(\"ms\")(\"1s\")'; rm -rf node_modules");
+    bench.prepare(&format!("{home} npm install -g --silent --prefix \"$HOME\" pnpm@9.15.0 yarn@1.22.22"));
+    for (fetch, install) in MANAGERS {
+        // Each has a directory of its own, because each would read the others' lock files.
+        let name = install.split(' ').next().unwrap_or_default();
+        let package = r#"{"name": "x", "version": "1.0.0", "dependencies": {"ms": "2.1.3"}}"#;
+        bench.file(&format!("{name}/package.json"), package);
+        bench.prepare(&format!("{home} cd {name} && {fetch} && rm -rf node_modules"));
+        let script = format!("cd {name} && {install} >/dev/null && node -p 'require(\"ms\")(\"1s\")'");
         let ran = bench.inside_at_home(&home, &script);
         assert_eq!(lines(&ran.stdout), ["1000"], "{install}: {ran:?}");
     }
