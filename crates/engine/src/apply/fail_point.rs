@@ -6,7 +6,7 @@
 pub(super) fn reached(_: &'static str) {}
 
 #[cfg(test)]
-pub(super) use armed::{Crash, arm, at, reached, trace};
+pub(super) use armed::{Crash, arm, at, at_nth, reached, trace};
 
 #[cfg(test)]
 mod armed {
@@ -16,7 +16,7 @@ mod armed {
     #[derive(Debug)]
     pub(in crate::apply) struct Crash;
 
-    type Action = (&'static str, Box<dyn FnOnce()>);
+    type Action = (&'static str, usize, Box<dyn FnOnce()>);
 
     #[derive(Default)]
     struct State {
@@ -36,7 +36,12 @@ mod armed {
 
     /// Does something when a place is reached for the first time, as another process could.
     pub(in crate::apply) fn at(place: &'static str, action: impl FnOnce() + 'static) {
-        STATE.with_borrow_mut(|state| state.action = Some((place, Box::new(action))));
+        at_nth(place, 1, action);
+    }
+
+    /// Does something when a place is reached for the `nth` time, counted from one.
+    pub(in crate::apply) fn at_nth(place: &'static str, nth: usize, action: impl FnOnce() + 'static) {
+        STATE.with_borrow_mut(|state| state.action = Some((place, nth, Box::new(action))));
     }
 
     /// Returns the places that were reached since the last arming.
@@ -48,9 +53,10 @@ mod armed {
         let (dies, action) = STATE.with_borrow_mut(|state| {
             let dies = state.crash_after == Some(state.trace.len());
             state.trace.push(place);
-            (dies, state.action.take_if(|action| action.0 == place))
+            let times = state.trace.iter().filter(|reached| **reached == place).count();
+            (dies, state.action.take_if(|action| (action.0, action.1) == (place, times)))
         });
-        if let Some((_, action)) = action {
+        if let Some((_, _, action)) = action {
             action();
         }
         if dies {

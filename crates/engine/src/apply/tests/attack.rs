@@ -52,6 +52,46 @@ fn a_directory_that_turns_into_a_link_and_back_leads_nowhere() {
 }
 
 #[test]
+fn a_directory_that_is_a_link_by_then_is_not_entered() {
+    let bench = Bench::new();
+    bench.base("d/edit", "old").base("d/gone", "old").base("d/sub/x", "old");
+    for name in ["edit", "gone"] {
+        fs::write(bench.outside().join(name), "canary").expect("written");
+    }
+    symlink(bench.outside(), bench.host("l")).expect("linked");
+    bench
+        .made("d/new", "new")
+        .made("d/edit", "new")
+        .gone("d/gone")
+        .made("d/made/y", "new")
+        .gone("d/sub")
+        .ran();
+    let (d, l) = (bench.host("d"), bench.host("l"));
+    fail_point::arm(None);
+    // Everything was decided; nothing is prepared yet.
+    fail_point::at("the directory for prepared files is made", {
+        let (d, l) = (d.clone(), l.clone());
+        move || renameat_with(CWD, &d, CWD, &l, RenameFlags::EXCHANGE).expect("exchanged")
+    });
+    assert!(bench.apply().is_err(), "what goes cannot be captured, so nothing is written");
+    renameat_with(CWD, &d, CWD, &l, RenameFlags::EXCHANGE).expect("exchanged back");
+    fail_point::arm(None);
+    // Everything is prepared; nothing is written yet. The new directory takes two steps, every other change one.
+    let steps = bench.artifacts().items().len() + 1;
+    fail_point::at_nth("a step is prepared", steps, move || {
+        renameat_with(CWD, &d, CWD, &l, RenameFlags::EXCHANGE).expect("exchanged");
+    });
+    let applied = bench.apply().expect("is tried");
+    assert!(applied.changes.is_empty(), "{applied:?}");
+    assert!(applied.failed.iter().all(|held| held.reason == "link-on-the-way"), "{applied:?}");
+    let mut outside: Vec<_> =
+        tree(&bench.outside()).into_iter().map(|(path, (_, content))| (path, content)).collect();
+    outside.sort();
+    let canary = |name: &str| (PathBuf::from(name), b"canary".to_vec());
+    assert_eq!(outside, [canary("edit"), canary("gone")]);
+}
+
+#[test]
 fn a_file_that_turns_into_a_link_is_not_followed() {
     let bench = Bench::new();
     bench.base("a", "old").base("b", "old").made("a", "new").made("b", "new").ran();
