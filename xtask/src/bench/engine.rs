@@ -3,7 +3,7 @@
 //! The measuring stands in `crates/engine/examples/bench_action.rs`, which speaks the words of [`super::served`]:
 //!
 //! ```text
-//! bench_action --workspace DIR --state-dir DIR [--no-cgroups] [--parked] [--ballast-mib NUMBER]
+//! bench_action --workspace DIR --state-dir DIR [--profile NAME] [--ballast-mib NUMBER]
 //! ```
 //!
 //! One try is one action: decide, record durably, build, prove, run `true`, tear down, inspect, record.
@@ -22,11 +22,16 @@ use crate::run;
 pub const NAMES: &[&str] = &["action"];
 
 /// What is measured, and with which options of the example.
-const VARIANTS: [(&str, &[&str]); 4] = [
+const VARIANTS: [(&str, &[&str]); 3] = [
     ("engine action", &[]),
-    ("engine action, no cgroups", &["--no-cgroups"]),
+    ("engine action, strict", &["--profile", "strict"]),
     ("engine action, 1 GiB parent", &["--ballast-mib", "1024"]),
-    ("engine action, parked sandbox", &["--parked"]),
+];
+
+/// What the goals name and the engine cannot do.
+const NOT_THERE: [(&str, &str); 2] = [
+    ("engine action, parked sandbox", "there are no parked sandboxes"),
+    ("engine action, no cgroups", "the engine cannot be told to do without"),
 ];
 
 /// Returns a contest by its name.
@@ -36,7 +41,8 @@ pub fn contest<'a>(repo: &Repo, place: &'a Place, name: &str) -> Option<Result<C
 
 fn action<'a>(repo: &Repo, place: &'a Place) -> Result<Contest<'a>> {
     let mut contenders = vec![peers::timed("`bwrap` (the yardstick)", peers::bwrap)];
-    let mut absent = Vec::new();
+    let mut absent: Vec<_> =
+        NOT_THERE.iter().map(|(name, why)| ((*name).to_owned(), (*why).to_owned())).collect();
     match build(repo)? {
         Some(example) => {
             for (name, options) in VARIANTS {
