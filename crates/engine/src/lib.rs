@@ -8,8 +8,10 @@
 pub mod apply;
 pub mod store;
 
+mod again;
 mod agents;
 mod base;
+mod applying;
 mod clock;
 mod config;
 mod error;
@@ -36,6 +38,7 @@ use model::{Event, Subject, Timestamp};
 
 pub use agents::AtWork;
 pub use base::Helper;
+pub use applying::{AppliedTask, ApplyOrder};
 pub use config::Config;
 pub use error::EngineError;
 pub use gc::Garbage;
