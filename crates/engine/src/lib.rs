@@ -11,7 +11,6 @@ pub mod store;
 mod again;
 mod agents;
 mod base;
-mod applying;
 mod clock;
 mod config;
 mod error;
@@ -38,7 +37,6 @@ use model::{Event, Subject, Timestamp};
 
 pub use agents::AtWork;
 pub use base::Helper;
-pub use applying::{AppliedTask, ApplyOrder};
 pub use config::Config;
 pub use error::EngineError;
 pub use gc::Garbage;
