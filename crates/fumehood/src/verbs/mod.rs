@@ -8,6 +8,7 @@ mod config;
 mod context;
 mod demo;
 mod diff;
+mod doctor;
 mod history;
 mod keep;
 mod launch;
@@ -52,6 +53,7 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             TaskVerb::Resume(args) => agent::resume(&context(global)?, &args),
             _ => Err(CliError::Cannot("not yet".into())),
         },
+        Verb::Doctor(args) => doctor::doctor(&context(global)?, &args),
         Verb::Diff(args) => diff::diff(&context(global)?, &args),
         Verb::Artifacts(args) => match args.verb {
             ArtifactsVerb::List(args) => artifacts::list(&context(global)?, &args),
