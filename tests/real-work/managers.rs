@@ -8,8 +8,11 @@ fn bench_with_home() -> (Bench, String) {
     let bench = Bench::new();
     let home = bench.beside("home");
     std::fs::create_dir(&home).expect("a home");
-    let line =
-        format!("export HOME='{}' PATH=\"{0}/bin:{0}/.local/bin:$PATH\"; unset CARGO_HOME;", home.display());
+    // Yarn keeps the packages that root fetched in a place that only root's yarn looks at.
+    let line = format!(
+        "export HOME='{0}' PATH=\"{0}/bin:{0}/.local/bin:$PATH\" YARN_CACHE_FOLDER='{0}/.cache/yarn'; unset CARGO_HOME;",
+        home.display()
+    );
     (bench, line)
 }
 

@@ -7,10 +7,9 @@ fn a_commit_is_made_in_a_linked_worktree() {
     let bench = Bench::new();
     let main = bench.beside("main");
     bench.prepare(&format!(
-        "git config --global --get user.name >/dev/null || git config --global user.name Tester
-         git config --global --get user.email >/dev/null || git config --global user.email tester@example.com
-         git init -q '{0}' && cd '{0}' && echo one > file && git add file && git commit -qm one
-         rmdir ../project && git worktree add -q ../project -b topic",
+        "git init -q '{0}' && cd '{0}' && git config user.name Tester && git config user.email tester@example.com \
+         && echo one > file && git add file && git commit -qm one \
+         && rmdir ../project && git worktree add -q ../project -b topic",
         main.display()
     ));
     let script = "echo two >> file && git add file && git commit -qm two && git log --format='%an %s' && git status --short";
