@@ -35,3 +35,10 @@ fn the_time_limit_ends_the_command() {
     let run = bench.run(&["sleep", "30"]);
     assert_eq!(run.0.ending, Ending::Limit { limit: LimitKind::WallTime });
 }
+
+#[test]
+fn a_state_directory_with_a_long_path_is_no_obstacle() {
+    let mut bench = Bench::with_state_below(&"long/".repeat(60));
+    let run = bench.run(&["true"]);
+    assert!(run.succeeded(), "{:?}", run.0.ending);
+}

@@ -25,6 +25,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 pub(crate) struct Bench {
     directory: TempDir,
+    state_below: String,
     pub(crate) grant: Grant,
     pub(crate) layers: Vec<PathBuf>,
     pub(crate) masks: Vec<WorkspacePath>,
@@ -47,6 +48,7 @@ impl Bench {
         let id = "log-aaaaaaaaaaaaaaaa".parse().expect("an id");
         Self {
             directory,
+            state_below: String::new(),
             grant: Grant::under(profile),
             layers: Vec::new(),
             masks: Vec::new(),
@@ -69,8 +71,13 @@ impl Bench {
         fs::write(path, content).expect("a file");
     }
 
+    /// A bench whose state directory lies further down.
+    pub(crate) fn with_state_below(path: &str) -> Self {
+        Self { state_below: path.to_owned(), ..Self::new() }
+    }
+
     fn state(&self) -> PathBuf {
-        self.directory.path().join("state")
+        self.directory.path().join(&self.state_below).join("state")
     }
 
     /// Builds a sandbox whose layer has this number.
