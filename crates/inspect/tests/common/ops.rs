@@ -59,6 +59,10 @@ fn perform_one(root: &Path, op: &Op) -> io::Result<()> {
         Op::Write(path, byte) => write(&at(root, path)?, &[*byte; 3]),
         Op::Append(path, byte) => {
             let path = at(root, path)?;
+            // Reading a pipe would wait for a writer.
+            if !fs::symlink_metadata(&path)?.is_file() {
+                return Err(io::ErrorKind::InvalidInput.into());
+            }
             let mut content = fs::read(&path)?;
             content.push(*byte);
             write(&path, &content)
