@@ -3,7 +3,10 @@
 //! Each project is fetched outside (its name and version stand in the test), then the same command runs inside and
 //! outside in the same directory. The tests say the same things as root and as an ordinary user.
 
-#![allow(clippy::disallowed_methods, reason = "the tests start the program, and other people's tools beside it")]
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the tests start the program, and other people's tools beside it"
+)]
 
 mod bench;
 mod managers;

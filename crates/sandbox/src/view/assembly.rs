@@ -222,6 +222,9 @@ impl<'a> Assembly<'a> {
 
     /// Returns the pieces in order, with the directories between them, and what is hidden.
     pub(crate) fn finish(mut self) -> (Vec<Piece>, Vec<Hidden>) {
+        let covered: Vec<OsString> =
+            self.pieces.values().filter(|piece| self.is_covered(piece)).map(key).collect();
+        covered.iter().for_each(|target| drop(self.pieces.remove(target)));
         let between: Vec<PathBuf> =
             self.pieces.keys().flat_map(|target| self.missing_parents(Path::new(target))).collect();
         for target in between {
@@ -241,10 +244,23 @@ impl<'a> Assembly<'a> {
         (pieces, self.hidden)
     }
 
+    /// Tells whether a piece shows only what a directory that came after it shows as well. Nothing could be made there:
+    /// the directory is read-only.
+    fn is_covered(&self, piece: &Piece) -> bool {
+        let shows_host =
+            matches!(piece, Piece::ReadOnly { .. } | Piece::Generated { .. } | Piece::Symlink { .. });
+        let around = piece.target().parent().and_then(|parent| self.covering(parent));
+        shows_host && matches!(around, Some(Piece::ReadOnly { .. }))
+    }
+
     fn missing_parents(&self, target: &Path) -> Vec<PathBuf> {
         let parents = target.ancestors().skip(1).filter(|parent| parent.parent().is_some());
         parents.take_while(|parent| !self.is_seen(parent)).map(Path::to_owned).collect()
     }
+}
+
+fn key(piece: &Piece) -> OsString {
+    piece.target().into()
 }
 
 fn lies_below(path: &Path, directory: &Path) -> bool {

@@ -199,10 +199,16 @@ pub(crate) fn copy(assembly: &mut Assembly<'_>, path: &Path, write: impl FnOnce(
     };
     match write(&file) {
         Ok((contents, reason)) => {
-            reason.map(|reason| assembly.hide(path, reason));
             assembly.add_links(&directory);
             // The copy stands where the file's name does: a link to the original would lead to what is not shown.
-            assembly.insert(Piece::Generated { target: directory.real.join(name), contents, mode: 0o644 });
+            let target = directory.real.join(name);
+            if matches!(assembly.covering(&target), Some(Piece::ReadOnly { .. })) {
+                // It is seen already, and no copy can be put there.
+                reason.map(|_| assembly.mask(&target, "it holds something that looks like a secret"));
+                return true;
+            }
+            reason.map(|reason| assembly.hide(path, reason));
+            assembly.insert(Piece::Generated { target, contents, mode: 0o644 });
             true
         }
         Err(why) => {

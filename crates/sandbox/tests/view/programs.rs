@@ -78,3 +78,16 @@ fn programs_that_cannot_be_granted_are_named() {
     let error = bench.view_of(&["odd"]).map(|_| ()).unwrap_err();
     assert!(error.to_string().contains("neither machine code nor a script"), "{error}");
 }
+
+#[test]
+fn no_piece_of_a_list_lies_in_a_read_only_directory_of_another() {
+    for program in ["/usr/bin/python3", "/usr/bin/perl", "/usr/bin/java", "/usr/bin/node", "/bin/sh"] {
+        let Ok(view) = on_this_machine(&[program]) else { continue };
+        for piece in &view.pieces {
+            let is_directory = |it: &&Piece| matches!(it, Piece::ReadOnly { kind: Kind::Directory, .. });
+            let around = view.pieces.iter().filter(|it| it.target() != piece.target());
+            let around = around.filter(|it| piece.target().starts_with(it.target())).find(is_directory);
+            assert_eq!(around, None, "{program}: {piece:?}");
+        }
+    }
+}

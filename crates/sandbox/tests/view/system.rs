@@ -124,3 +124,20 @@ fn an_unreadable_system_is_an_error() {
     let bench = Bench::bare();
     assert_eq!(bench.try_view().unwrap_err(), ViewError::NoSystem);
 }
+
+#[test]
+fn nothing_is_written_into_what_is_read_only() {
+    let bench = Bench::debian().variable("PIP_CONFIG_FILE", "/usr/share/pip.conf");
+    bench.file("/usr/share/pip.conf", "[global]\nindex-url = https://ada:hunter2@index.example/\n");
+    bench.file("/usr/share/zoneinfo/Etc/UTC", "x");
+    bench.link("/etc/localtime", "/usr/share/zoneinfo/Etc/UTC");
+    let seen = bench.view();
+    assert!(matches!(seen.piece("/usr/share/pip.conf"), Some(Piece::Mask { .. })));
+    assert_eq!(seen.read("/etc/localtime").as_deref(), Some("x"));
+    for piece in &seen.view.pieces {
+        let parent = seen.around(piece.target().parent().unwrap());
+        let is_written =
+            matches!(piece, Piece::Generated { .. } | Piece::Symlink { .. } | Piece::Directory { .. });
+        assert!(!(is_written && matches!(parent, Some(Piece::ReadOnly { .. }))), "{piece:?} in {parent:?}");
+    }
+}
