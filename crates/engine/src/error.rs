@@ -34,6 +34,9 @@ pub enum EngineError {
     /// Looking at what came out.
     #[error(transparent)]
     Inspect(#[from] InspectError),
+    /// Writing to the host.
+    #[error(transparent)]
+    Apply(#[from] crate::apply::ApplyError),
     /// A workspace that cannot be one.
     #[error("{} cannot be a workspace: {why}", escape(&path.to_string_lossy()))]
     Workspace { path: PathBuf, why: String },

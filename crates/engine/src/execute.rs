@@ -50,6 +50,7 @@ pub(crate) struct Run {
     masked: Vec<WorkspacePath>,
     covers: Vec<(PathBuf, Vec<u8>)>,
     mutant: Option<String>,
+    began: model::Timestamp,
     directory: PathBuf,
     _alive: Lock,
 }
@@ -62,6 +63,7 @@ impl Run {
         order: &Order,
         manner: Manner<'_>,
     ) -> Result<Self, EngineError> {
+        let began = now();
         let action = new_action_id()?;
         let directory = engine.places().runs().join(action.as_str());
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
@@ -90,6 +92,7 @@ impl Run {
             masked,
             covers,
             mutant: order.mutant.clone(),
+            began,
             directory,
             _alive: alive,
         })
@@ -212,6 +215,7 @@ impl Engine {
         }
         let stack = places.stack(&[upper], &places.uppers(&run.layers), &run.base)?;
         let mut report = layer::read(&stack, Bounds::default())?;
+        self.keep_base_stats(&run.task, &run.action, &report, &stack, run.began)?;
         ignore_rules::mark(&mut report.changes, &run.base);
         let held = inspect::inspect(stack, &report, Rules::built_in())?.held().to_vec();
         Ok((report, held))

@@ -10,6 +10,7 @@ pub mod store;
 
 mod again;
 mod agents;
+mod applying;
 mod base;
 mod clock;
 mod config;
@@ -36,9 +37,11 @@ use gate::{Gate, Policy};
 use model::{Event, Subject, Timestamp};
 
 pub use agents::AtWork;
+pub use applying::{AppliedTask, ApplyOrder};
 pub use base::Helper;
 pub use config::Config;
 pub use error::EngineError;
+pub use gate::ApplyMode;
 pub use gc::Garbage;
 pub use handle::Order;
 pub use outcome::{Finished, NotStarted, Outcome};

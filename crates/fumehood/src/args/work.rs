@@ -160,6 +160,9 @@ pub struct ShellArgs {
     /// When the task is busy, work on a fork of it instead of waiting
     #[arg(long)]
     pub fork: bool,
+    /// What to do with the changes: never, ask, clean or always
+    #[arg(long, value_name = "WHEN", hide_possible_values = true)]
+    pub apply: Option<ApplyMode>,
     /// The shell and its arguments; by default $SHELL where it is shown inside, else /bin/sh
     #[arg(last = true, value_name = "SHELL", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,

@@ -100,12 +100,19 @@ impl Console {
         let _ = io::stderr().lock().write_all(line.as_bytes());
     }
 
+    /// Tells whether a person sees what is said and can answer.
+    pub fn is_watched(&self) -> bool {
+        self.watched && io::stdin().is_terminal() && !self.json
+    }
+
+    /// Tells whether there is a person at a terminal to ask.
+    pub fn can_ask(&self) -> bool {
+        !self.json && self.watched && io::stdin().is_terminal()
+    }
+
     /// Asks the person at the terminal; where there is none, nobody objects.
     pub fn agrees(&self, question: &str) -> bool {
-        if self.json || !self.watched || !io::stdin().is_terminal() {
-            return true;
-        }
-        self.ask(question)
+        !self.can_ask() || self.ask(question)
     }
 
     /// Asks the person at the terminal. Only a plain yes is one.

@@ -1,6 +1,7 @@
 //! What each verb does: ask the engine, show the answer, say how it ended.
 
 mod agent;
+mod apply;
 mod artifacts;
 mod audit;
 mod bwrap;
@@ -54,6 +55,7 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             _ => Err(CliError::Cannot("not yet".into())),
         },
         Verb::Doctor(args) => doctor::doctor(&context(global)?, &args),
+        Verb::Apply(args) => apply::apply(&context(global)?, &args),
         Verb::Diff(args) => diff::diff(&context(global)?, &args),
         Verb::Artifacts(args) => match args.verb {
             ArtifactsVerb::List(args) => artifacts::list(&context(global)?, &args),

@@ -4,8 +4,10 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use engine::{Engine, TaskChoice, Workspace};
+use model::task::Task;
 use model::text::escape;
 
+use super::apply::after_run;
 use super::context::Context;
 use super::launch::{Streams, launch};
 use super::order::{Wanted, order};
@@ -23,9 +25,20 @@ pub(super) fn run(context: &Context<'_>, args: &RunArgs) -> Result<Exit, CliErro
         task: choice(args.new_task, args.task.as_ref()),
         streams: Streams { stdin: args.stdin || args.tty, terminal: args.tty },
     };
-    let document = wanted.run(context)?;
+    let engine = context.engine()?;
+    let (task, document) = wanted.run(context, &engine)?;
     report(context, &document, args.outcome.as_deref())?;
+    if changed(&document) {
+        after_run(context, &engine, &task, args.apply)?;
+    }
     exit(&document)
+}
+
+/// Tells whether an action left changes that a review would show.
+fn changed(document: &ActionDocument) -> bool {
+    let inspection = document.inspection.as_ref();
+    inspection
+        .is_some_and(|part| part.changes_dropped > 0 || part.changes.iter().any(|change| !change.ignored))
 }
 
 /// Opens a shell.
@@ -37,8 +50,12 @@ pub(super) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Exit, Cli
         task: choice(args.new_task, args.task.as_ref()),
         streams: Streams { stdin: true, terminal: true },
     };
-    let document = wanted.run(context)?;
+    let engine = context.engine()?;
+    let (task, document) = wanted.run(context, &engine)?;
     report(context, &document, None)?;
+    if changed(&document) {
+        after_run(context, &engine, &task, args.apply)?;
+    }
     exit(&document)
 }
 
@@ -70,14 +87,14 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(self, context: &Context<'_>) -> Result<ActionDocument, CliError> {
-        let engine = context.engine()?;
-        let workspace = self.workspace(context, &engine)?;
+    fn run(self, context: &Context<'_>, engine: &Engine) -> Result<(Task, ActionDocument), CliError> {
+        let workspace = self.workspace(context, engine)?;
         let terminal = self.streams.terminal;
         let wanted = Wanted { argv: self.argv, options: self.options, terminal, purpose: None };
         let task = engine.task_for(&workspace, &self.task, &context.principal(), None)?;
-        let order = order(context, &engine, &task, &workspace, wanted)?;
-        launch(context, &engine, &task, order, self.streams)
+        let order = order(context, engine, &task, &workspace, wanted)?;
+        let document = launch(context, engine, &task, order, self.streams)?;
+        Ok((task, document))
     }
 
     /// Returns the workspace; a task that is named brings its own.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fumehood::output::shape::{
-    ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, DiffDocument, DoctorDocument, ErrorDocument,
-    ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow, ProblemsDocument, Ran, TaskDocument,
-    TaskRow, TasksDocument, UndoDocument, schemas, why,
+    ApplyDocument, ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, ConflictRow, DiffDocument,
+    DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow,
+    ProblemsDocument, Ran, TaskDocument, TaskRow, TasksDocument, UndoDocument, schemas, why,
 };
 use fumehood::output::{Paint, render};
 use model::action::Principal;
@@ -62,6 +62,7 @@ fn every_document_fits_its_schema() {
     fits("task", &task_document(log));
     fits("task-list", &TasksDocument { tasks: vec![task_row()] });
     fits("task-row", &task_row());
+    fits("apply", &apply_document());
     fits("undo", &UndoDocument { task: task_row().task, layers: vec![id()] });
     fits("diff", &diff_document());
     fits("doctor", &doctor_document(true));
@@ -113,6 +114,7 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
     let document = diff_document();
     shown.push(render::diff(&document.patch, &document.held_back, Paint::PLAIN));
     shown.push(render::changes(&diff_document(), Paint::PLAIN));
+    shown.push(render::applied(&apply_document(), Paint::PLAIN));
     shown.push(render::doctor(&doctor_document(false), Paint::PLAIN));
     shown.push(render::config(&config_document(), Paint::PLAIN));
     shown.push(render::problems(&problems_document(), Paint::PLAIN));
@@ -226,6 +228,19 @@ fn diff_document() -> DiffDocument {
         held_back,
         patch,
         not_in_patch: vec![model::WorkspacePath::parse(HOSTILE).expect("inside")],
+    }
+}
+
+fn apply_document() -> ApplyDocument {
+    let path = || model::WorkspacePath::parse(HOSTILE).expect("inside");
+    ApplyDocument {
+        task: task_row().task,
+        state: TaskState::Applied,
+        dry_run: false,
+        changes: document(&[inspected()]).inspection.expect("was inspected").changes,
+        merged: vec![path()],
+        conflicts: vec![ConflictRow { path: path(), beside: None, why: HOSTILE.to_owned() }],
+        held_back: vec![samples::held_back()],
     }
 }
 

@@ -5,7 +5,7 @@ use model::change::{ChangeKind, FileKind};
 use model::event::HeldBack;
 use model::text::{escape, escape_lines};
 
-use super::super::shape::{ChangePart, DiffDocument};
+use super::super::shape::{ApplyDocument, ChangePart, DiffDocument};
 use super::super::style::Paint;
 use super::counted;
 
@@ -43,6 +43,30 @@ fn mark(change: &ChangePart) -> char {
         ChangeKind::Modified => 'M',
         ChangeKind::Deleted => 'D',
     }
+}
+
+/// Lists changes, one a line.
+pub fn change_list(changes: &[ChangePart], paint: Paint) -> String {
+    change_lines(changes, paint).into_iter().map(|line| line + "\n").collect()
+}
+
+/// Says what was written to the host's directory, what was brought together, and what was held back.
+pub fn applied(document: &ApplyDocument, paint: Paint) -> String {
+    let mut text = change_list(&document.changes, paint);
+    for path in &document.merged {
+        text.push_str(&format!(
+            "{} {path}: your edit and the task's were brought together\n",
+            paint.caution("merged")
+        ));
+    }
+    text.push_str(&held_back(&document.held_back, paint));
+    let (number, done) =
+        (document.changes.len() as u64, if document.dry_run { "would be applied" } else { "applied" });
+    let left = match document.held_back.len() as u64 {
+        0 => String::new(),
+        held => format!(", {held} held back"),
+    };
+    text + &format!("{} {done}{left}\n", counted(number, "change"))
 }
 
 /// Shows the changes as a list, with the sum and what is held back.

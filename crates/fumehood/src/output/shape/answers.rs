@@ -301,3 +301,46 @@ pub struct UndoDocument {
     #[schemars(with = "Vec<String>")]
     pub layers: Vec<ActionId>,
 }
+
+/// `apply --json`, and `apply --dry-run --json`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ApplyDocument {
+    /// The task.
+    #[schemars(with = "String")]
+    pub task: TaskId,
+    /// Where it stands now: `applied` when all of it is on the host, else as before.
+    #[schemars(with = "String")]
+    pub state: TaskState,
+    /// Whether it was only looked at.
+    pub dry_run: bool,
+    /// Changes that are, or would be, on the host.
+    pub changes: Vec<ChangePart>,
+    /// Paths where an edit of the host and one of the task were brought together.
+    #[schemars(with = "Vec<Name>")]
+    pub merged: Vec<model::WorkspacePath>,
+    /// Changes that met an edit of the host; both are kept.
+    pub conflicts: Vec<ConflictRow>,
+    /// What was not written, conflicts too, with the reason.
+    #[schemars(schema_with = "schema::held_back")]
+    pub held_back: Vec<model::event::HeldBack>,
+}
+
+/// A change that met an edit of the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ConflictRow {
+    /// The path; the host's file is as it was.
+    #[schemars(with = "Name")]
+    pub path: model::WorkspacePath,
+    /// Where the task's file lies now, when it has one.
+    #[schemars(with = "Option<Name>")]
+    pub beside: Option<model::WorkspacePath>,
+    /// What the host did.
+    pub why: String,
+}
+
+impl From<engine::apply::Conflict> for ConflictRow {
+    fn from(conflict: engine::apply::Conflict) -> Self {
+        let engine::apply::Conflict { path, beside, why } = conflict;
+        Self { path, beside, why }
+    }
+}

@@ -23,9 +23,9 @@ pub use action::{
 };
 pub use agent::{AgentDocument, AgentEnd, AgentFailure, Refused, SandboxUse};
 pub use answers::{
-    ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, DiffDocument, DoctorDocument, ErrorDocument,
-    ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow, ProblemsDocument, TaskDocument,
-    TaskRow, TasksDocument, UndoDocument,
+    ApplyDocument, ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, ConflictRow, DiffDocument,
+    DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow,
+    ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
 };
 pub use demo::{DemoCheck, DemoDocument};
 pub use schemas::schemas;

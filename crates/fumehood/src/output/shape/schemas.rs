@@ -7,9 +7,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value as Json, json};
 
 use super::{
-    ActionDocument, AgentDocument, ArtifactsDocument, ConfigDocument, DemoDocument, DiffDocument,
-    DoctorDocument, ErrorDocument, GcDocument, LogDocument, Name, ProblemsDocument, TaskDocument, TaskRow,
-    TasksDocument, UndoDocument, WhyDocument,
+    ActionDocument, AgentDocument, ApplyDocument, ArtifactsDocument, ConfigDocument, DemoDocument,
+    DiffDocument, DoctorDocument, ErrorDocument, GcDocument, LogDocument, Name, ProblemsDocument,
+    TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -17,6 +17,7 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
     let schemas = [
         ("action", of::<ActionDocument>()),
         ("agent", of::<AgentDocument>()),
+        ("apply", of::<ApplyDocument>()),
         ("artifacts", of::<ArtifactsDocument>()),
         ("audit-record", audit_record()),
         ("audit-verify", audit_verify()),

@@ -1,0 +1,248 @@
+//! Applying a task: decided, recorded and permitted like an action, and written by `apply`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use gate::{Apply, ApplyMode, ApplySource, Approval, Decision, Permit, Subject as _};
+use inspect::protected::classify;
+use inspect::{Artifacts, Consent, Held, Inspection, Report, Stack};
+use model::action::Principal;
+use model::event::{Event, HeldBack};
+use model::task::{Task, TaskState};
+use model::{ActionId, Change, TaskId, Timestamp, WorkspacePath};
+
+use crate::Engine;
+use crate::apply::{self, Applied, Base, BaseStats, Below, Target};
+use crate::clock::now;
+use crate::error::EngineError;
+use crate::handle::new_action_id;
+use crate::review::Review;
+use crate::store::{LayerState, StoredLayer};
+use crate::tasks::about;
+
+/// What a run saw below its layer, in the layer's directory.
+const BASE_STATS: &str = "base.json";
+/// The largest file of a checked out base that is merged with an edit of the host.
+const CONTENT_MAX: u64 = 16 << 20;
+/// How long a person's yes to changes that were just shown holds.
+const CONSENT_HOLDS: Duration = Duration::from_secs(300);
+
+/// How a task is to be applied.
+pub struct ApplyOrder<'a> {
+    /// Who wants it.
+    pub principal: Principal,
+    /// How much was said beforehand.
+    pub mode: ApplyMode,
+    /// Whether what git ignores goes too.
+    pub include_ignored: bool,
+    /// Which paths are meant.
+    pub only: &'a dyn Fn(&WorkspacePath) -> bool,
+    /// Protected paths that a person has looked at and said yes to, and who that was.
+    pub consent: Option<Consent>,
+}
+
+/// What became of applying a task.
+#[derive(Debug)]
+pub struct AppliedTask {
+    /// What was written, and what met an edit of the host.
+    pub applied: Applied,
+    /// What waits for a person, or stays.
+    pub held: Vec<HeldBack>,
+    /// Where the task stands now.
+    pub state: TaskState,
+}
+
+impl Engine {
+    /// Writes what a task changed to its directory on the host, as far as policy and a person let it.
+    ///
+    /// # Errors
+    /// When the task is busy, its layers cannot be read, or nothing could be written.
+    pub fn apply_task(&self, task: &Task, order: ApplyOrder<'_>) -> Result<AppliedTask, EngineError> {
+        let _one_at_a_time = self.lock_idle(&task.id)?;
+        let Review { inspection, layers, .. } = self.review(task, order.include_ignored)?;
+        let (artifacts, held) = released(inspection, order.consent.as_ref())?;
+        let all = artifacts.items().len();
+        let artifacts = artifacts.narrowed(|change| (order.only)(&change.path));
+        let narrowed = artifacts.items().len() < all;
+        let (artifacts, refused) = self.permitted(task, &order, &layers, artifacts)?;
+        let applied = self.write(task, &layers, artifacts)?;
+        let mut held: Vec<HeldBack> = held.iter().map(Held::record).collect();
+        held.extend(refused);
+        held.extend(applied.held_back());
+        let whole = held.is_empty() && !narrowed && applied.is_complete();
+        let event = Event::Applied { changes: applied.changes.clone(), held_back: held.clone() };
+        self.record(&about(&task.id), &event, |writer, _| {
+            let done = layers.iter().filter(|_| whole);
+            done.into_iter()
+                .try_for_each(|layer| writer.set_layer_state(&task.id, &layer.action, LayerState::Applied))
+        })?;
+        if whole {
+            self.set_task_state(&task.id, TaskState::Applied)?;
+        }
+        Ok(AppliedTask { applied, held, state: if whole { TaskState::Applied } else { task.state } })
+    }
+
+    /// Asks the policy about the changes, one group of classes at a time, and keeps those that it permits.
+    fn permitted(
+        &self,
+        task: &Task,
+        order: &ApplyOrder<'_>,
+        layers: &[StoredLayer],
+        artifacts: Artifacts,
+    ) -> Result<(Artifacts, Vec<HeldBack>), EngineError> {
+        let mut groups: BTreeMap<Vec<&'static str>, Vec<Change>> = BTreeMap::new();
+        for item in artifacts.items() {
+            groups.entry(classes_of(item.change())).or_default().push(item.change().clone());
+        }
+        let mut refused = Vec::new();
+        for (classes, changes) in groups {
+            if let Err(why) = self.permit_group(task, order, layers, &classes, &changes)? {
+                refused.extend(changes.into_iter().map(|change| HeldBack {
+                    path: change.path.into(),
+                    reason: why.0.clone(),
+                    why: why.1.clone(),
+                }));
+            }
+        }
+        let is_refused =
+            |change: &Change| refused.iter().any(|held| held.path.as_bytes() == change.path.as_bytes());
+        let kept = artifacts.narrowed(|change| !is_refused(change));
+        Ok((kept, refused))
+    }
+
+    /// Decides about one group and records that; answers with the reason when it is not permitted.
+    fn permit_group(
+        &self,
+        task: &Task,
+        order: &ApplyOrder<'_>,
+        layers: &[StoredLayer],
+        classes: &[&'static str],
+        changes: &[Change],
+    ) -> Result<Result<Permit<Apply>, (String, String)>, EngineError> {
+        let names: Vec<ActionId> = layers.iter().map(|layer| layer.action.clone()).collect();
+        let source = ApplySource { task: &task.id, workspace: &task.workspace.path, layers: &names };
+        let classes = classes.iter().map(|class| (*class).to_owned()).collect();
+        let apply = Apply::new(order.principal.clone(), order.mode, source, changes, classes);
+        let time = now();
+        let approvals = approvals(order, &apply, time);
+        let decision = self.gate.decide_apply(apply, &approvals, time);
+        let receipt = self.log.append(&about(&task.id), &decision.event(), time)?;
+        Ok(match decision {
+            Decision::Allow(yes) | Decision::Narrow(yes) => {
+                Ok(yes.recorded(&receipt).map_err(|mismatch| EngineError::Nothing(mismatch.to_string()))?)
+            }
+            other => Err((other.record().reason.clone(), other.record().advice.clone())),
+        })
+    }
+
+    fn write(
+        &self,
+        task: &Task,
+        layers: &[StoredLayer],
+        artifacts: Artifacts,
+    ) -> Result<Applied, EngineError> {
+        if artifacts.is_empty() {
+            return Ok(Applied::default());
+        }
+        let captured = self.places().task(&task.id).join("applied").join(new_action_id()?.as_str());
+        let made = fs::DirBuilder::new().recursive(true).create(&captured);
+        made.map_err(EngineError::file("make", &captured))?;
+        let workspace = task.workspace.path.to_path_buf();
+        let target = Target { workspace: &workspace, captured: &captured, task: &task.id };
+        Ok(apply::apply(artifacts, &self.known_base(task, layers), &target)?)
+    }
+
+    fn known_base(&self, task: &Task, layers: &[StoredLayer]) -> KnownBase {
+        let places = self.places();
+        let stats = layers.iter().filter_map(|layer| {
+            let bytes = fs::read(places.layer(&layer.home, &layer.action).join(BASE_STATS)).ok()?;
+            serde_json::from_slice::<BaseStats>(&bytes).ok()
+        });
+        let checked_out = match task.base {
+            model::action::Base::Live => None,
+            model::action::Base::Commit { .. } => Some(self.base_of(task)),
+        };
+        KnownBase { stats: BaseStats::of_task(stats), checked_out }
+    }
+
+    /// Keeps what a run saw below its layer, so that applying it can tell an edit of the host.
+    pub(crate) fn keep_base_stats(
+        &self,
+        task: &TaskId,
+        action: &ActionId,
+        report: &Report,
+        stack: &Stack,
+        started: Timestamp,
+    ) -> Result<(), EngineError> {
+        let nanos = started.as_nanos();
+        let started = inspect::tree::Time {
+            seconds: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+            nanos: u32::try_from(nanos % 1_000_000_000).unwrap_or(0),
+        };
+        let stats = BaseStats::take(report, stack, started)?;
+        let path = self.places().layer(task, action).join(BASE_STATS);
+        let bytes = serde_json::to_vec(&stats).map_err(std::io::Error::other);
+        bytes.and_then(|bytes| fs::write(&path, bytes)).map_err(EngineError::file("write", &path))
+    }
+}
+
+/// Lets out what may leave: by itself, and what a person said yes to.
+fn released(
+    inspection: Inspection,
+    consent: Option<&Consent>,
+) -> Result<(Artifacts, Vec<Held>), EngineError> {
+    match (inspection, consent) {
+        (Inspection::Held(quarantine), Some(consent)) => Ok(quarantine.released_by(consent)?),
+        (inspection, _) => Ok(inspection.without_what_is_held()),
+    }
+}
+
+/// Names the classes for which a change of this kind waits for a person.
+fn classes_of(change: &Change) -> Vec<&'static str> {
+    classify(&change.path)
+        .into_iter()
+        .filter(|class| class.holds(change.kind))
+        .map(|class| class.code())
+        .collect()
+}
+
+/// Makes the approvals that a person's yes to these very changes stands for.
+fn approvals(order: &ApplyOrder<'_>, apply: &Apply, time: Timestamp) -> Vec<Approval> {
+    let holds = u64::try_from(CONSENT_HOLDS.as_nanos()).unwrap_or(u64::MAX);
+    let consent = order.consent.iter();
+    consent
+        .map(|consent| Approval {
+            subject: apply.digest(),
+            approver: Principal::User(consent.person.clone()),
+            role: "person".to_owned(),
+            expires: Timestamp::from_nanos(time.as_nanos().saturating_add(holds)),
+        })
+        .collect()
+}
+
+/// What is known of the base of a task: what its runs saw, and the files of a checked out commit.
+struct KnownBase {
+    stats: BTreeMap<WorkspacePath, Below>,
+    checked_out: Option<PathBuf>,
+}
+
+impl Base for KnownBase {
+    fn below(&self, path: &WorkspacePath) -> Below {
+        match self.checked_out {
+            // The commit lies in a directory of its own: the host's file has to be compared by content.
+            Some(_) => Below::Unknown,
+            None => self.stats.get(path).cloned().unwrap_or(Below::Unknown),
+        }
+    }
+
+    fn content(&self, path: &WorkspacePath) -> Option<Vec<u8>> {
+        read_plain(&self.checked_out.as_ref()?.join(path.as_path()))
+    }
+}
+
+fn read_plain(path: &Path) -> Option<Vec<u8>> {
+    let found = fs::symlink_metadata(path).ok()?;
+    (found.is_file() && found.len() <= CONTENT_MAX).then(|| fs::read(path).ok())?
+}
