@@ -64,7 +64,10 @@ pub(crate) fn summary(event: &Event) -> String {
                 listed("action", unknown)
             )
         }
-        Event::Removed { layers } => listed("layer", layers),
+        Event::Removed { layers, bases } if bases.is_empty() => listed("layer", layers),
+        Event::Removed { layers, bases } => {
+            format!("{}; {}", listed("layer", layers), counted(bases.len(), "checked out commit"))
+        }
     }
 }
 

@@ -21,7 +21,8 @@ pub struct Garbage {
 }
 
 impl Engine {
-    /// Removes layers whose retention is over, with their outputs and artifacts; with `dry_run` only says what would go.
+    /// Removes layers whose retention is over, with their outputs and artifacts, and checked out commits that no task
+    /// needs; with `dry_run` only says what would go.
     ///
     /// # Errors
     /// When something cannot be removed, or the state cannot be written.
@@ -40,8 +41,16 @@ impl Engine {
                 }
             }
         }
-        if !dry_run && !garbage.actions.is_empty() {
-            let event = Event::Removed { layers: garbage.actions.clone() };
+        let mut bases = Vec::new();
+        for base in self.stale_bases(retention)? {
+            garbage.bytes += disk_use(&base.place);
+            bases.extend(base.place.file_name().map(|name| name.to_string_lossy().into_owned()));
+            if !dry_run {
+                sandbox::remove_tree(&base.place).map_err(EngineError::file("remove", &base.place))?;
+            }
+        }
+        if !dry_run && !(garbage.actions.is_empty() && bases.is_empty()) {
+            let event = Event::Removed { layers: garbage.actions.clone(), bases };
             self.record(&Subject::default(), &event, |writer, _| {
                 garbage.actions.iter().try_for_each(|action| writer.set_layer_removed(action))
             })?;

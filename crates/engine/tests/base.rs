@@ -248,3 +248,23 @@ fn a_repository_runs_nothing_of_its_own_when_it_is_checked_out() {
     let (_, text) = bench.shell(&task, &repository, "ls -A; ls .git/hooks 2>/dev/null");
     assert_eq!(text, ".git\n.gitattributes\na.txt\n");
 }
+
+#[test]
+fn a_base_that_no_task_needs_any_longer_is_collected() {
+    let bench = Bench::new();
+    let task = bench.start(&bench.repository()).expect("starts");
+    bench.shell(&task, &bench.repository(), "echo new > a.txt");
+    let collect = || bench.engine.collect_garbage(std::time::Duration::ZERO, false).expect("collects");
+    let bases = || {
+        let entries = fs::read_dir(bench.directory.path().join("state/bases")).expect("is there");
+        entries.flatten().filter(|entry| entry.path().is_dir()).count()
+    };
+    collect();
+    assert_eq!(bases(), 1, "the task can go on");
+    bench.engine.discard(&task).expect("is idle");
+    let garbage = collect();
+    assert_eq!((garbage.actions.len(), bases()), (1, 0));
+    let again = bench.start(&bench.repository()).expect("starts anew");
+    let (_, text) = bench.shell(&again, &bench.repository(), "cat a.txt");
+    assert_eq!(text, "committed\n");
+}

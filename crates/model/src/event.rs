@@ -198,6 +198,9 @@ pub enum Event {
     Removed {
         /// The layers and outputs.
         layers: Vec<ActionId>,
+        /// Checked out commits, by the names of their directories.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        bases: Vec<String>,
     },
 }
 

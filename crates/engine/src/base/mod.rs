@@ -5,6 +5,7 @@
 //! not at all, and is never written again. Tasks of one workspace that start from one commit share it.
 //! Leaves to others: what is in the base. It is as little to be trusted as the repository.
 
+mod garbage;
 mod helper;
 
 use std::fs::{self, DirBuilder};
@@ -101,7 +102,7 @@ impl Engine {
         if made.is_err() {
             self.set_task_state(&task.id, TaskState::Discarded)?;
         }
-        let (commit, by) = made?;
+        let (commit, by, _alone) = made?;
         let base = Base::Commit { commit: commit.clone() };
         self.record(&about(&task.id), &Event::BaseMade { commit, by }, |writer, time| {
             writer.set_base(&task.id, &base, time)
@@ -109,13 +110,14 @@ impl Engine {
         Ok(Task { base, state: TaskState::Open, ..task.clone() })
     }
 
-    /// Sees to it that the current commit lies checked out in its place; returns it, and the helper that did it.
+    /// Sees to it that the current commit lies checked out in its place; returns it, the helper that did it, and the lock
+    /// that keeps it there until the record says that it is needed.
     fn checked_out(
         &self,
         task: &Task,
         workspace: &Workspace,
         profile: &Profile,
-    ) -> Result<(String, Option<ActionId>), EngineError> {
+    ) -> Result<(String, Option<ActionId>, Lock), EngineError> {
         let git = Git { engine: self, task, workspace, profile };
         let commit = git.current_commit()?;
         let place = self.places().base(&task.workspace, &commit);
@@ -125,12 +127,12 @@ impl Engine {
             .mode(0o700)
             .create(&bases)
             .map_err(EngineError::file("make", &bases))?;
-        let _one_at_a_time = Lock::take(&place.with_extension("lock"), || {})?;
+        let alone = Lock::take(&place.with_extension("lock"), || {})?;
         if place.is_dir() {
-            return Ok((commit, None));
+            return Ok((commit, None, alone));
         }
         let by = git.check_out(&commit, &place)?;
-        Ok((commit, Some(by)))
+        Ok((commit, Some(by), alone))
     }
 }
 

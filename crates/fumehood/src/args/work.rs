@@ -195,6 +195,9 @@ pub struct AgentArgs {
     /// The address of the model's API, for example a gateway of your own
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
+    /// Read the key of the model from this file instead of DEEPSEEK_API_KEY
+    #[arg(long, value_name = "FILE", conflicts_with = "replay", value_hint = ValueHint::FilePath)]
+    pub key_file: Option<PathBuf>,
     /// Play this transcript in place of a model; the wire path is the same
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub replay: Option<PathBuf>,

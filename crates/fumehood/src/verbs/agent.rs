@@ -65,7 +65,8 @@ pub(super) fn agent(
 fn flags(args: &AgentArgs) -> Vec<(Setting, &'static str)> {
     let model = args.model.clone().map(|name| (Setting::Model(ModelSetting::Name(name)), "--model"));
     let url = args.base_url.clone().map(|url| (Setting::Model(ModelSetting::BaseUrl(url)), "--base-url"));
-    model.into_iter().chain(url).collect()
+    let key = args.key_file.clone().map(|file| (Setting::Model(ModelSetting::KeyFile(file)), "--key-file"));
+    model.into_iter().chain(url).chain(key).collect()
 }
 
 /// Returns the repository around the directory that is named, or around the current one.

@@ -87,6 +87,23 @@ fn the_key_reaches_the_model_and_no_file_and_no_command() {
     }
 }
 
+#[test]
+fn the_key_can_come_from_a_file_and_others_must_not_read_it() {
+    let bench = Bench::new();
+    let play = bench.transcript(&[("finish", json!({ "summary": "done" }))]);
+    let transcript = Transcript::parse(&fs::read(play).expect("is there")).expect("is well-formed");
+    let server = ReplayServer::start(transcript).expect("a port");
+    let key = bench.file("key", "sk-0123456789abcdef0123456789abcdef\n");
+    for (mode, warned) in [(0o600, false), (0o644, true)] {
+        fs::set_permissions(&key, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("a mode");
+        let key = key.to_str().expect("text");
+        let output = bench.run(&["agent", "-q", "--key-file", key, "--base-url", &server.base_url(), "look"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        assert_eq!(said.contains("others can read the key"), warned, "{said}");
+    }
+}
+
 fn files_below(directory: &Path) -> Vec<std::path::PathBuf> {
     let mut files = Vec::new();
     let mut left = vec![directory.to_owned()];

@@ -201,16 +201,6 @@ fn segment_status(id: i32) -> Saw {
     call(libc::SYS_shmctl, [id as u64, libc::IPC_STAT as u64, status.as_mut_ptr() as u64, 0, 0, 0])
 }
 
-/// Connects to a socket by way of its directory: an address holds at most 107 bytes (`unix(7)`), a path more.
-fn connect_below(socket: &std::os::fd::OwnedFd, path: &std::path::Path) -> Result<(), rustix::io::Errno> {
-    let (directory, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = rustix::fs::open(directory, flags, Mode::empty())?;
-    let number = std::os::fd::AsRawFd::as_raw_fd(&directory);
-    let short = std::path::Path::new("/proc/self/fd").join(number.to_string()).join(name);
-    rustix::net::connect(socket, &rustix::net::SocketAddrUnix::new(short)?)
-}
-
 fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

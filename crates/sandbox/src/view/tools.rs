@@ -204,7 +204,9 @@ pub(crate) fn copy(assembly: &mut Assembly<'_>, path: &Path, write: impl FnOnce(
             let target = directory.real.join(name);
             if matches!(assembly.covering(&target), Some(Piece::ReadOnly { .. })) {
                 // It is seen already, and no copy can be put there.
-                reason.map(|_| assembly.mask(&target, "it holds something that looks like a secret"));
+                if reason.is_some() {
+                    assembly.mask(&target, "it holds something that looks like a secret");
+                }
                 return true;
             }
             reason.map(|reason| assembly.hide(path, reason));

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use ::agent::Secret;
@@ -67,7 +68,7 @@ impl ModelSource {
             Some(KeySource::Variable(name)) => {
                 context.environment.get(name).and_then(|key| key.to_str()).map(str::to_owned)
             }
-            Some(KeySource::File(path)) => Some(String::from_utf8_lossy(&read(path, KEY_MAX)?).into_owned()),
+            Some(KeySource::File(path)) => Some(key_in(context, path)?),
             None => None,
         };
         let key = key.map(|key| key.trim().to_owned()).filter(|key| !key.is_empty());
@@ -86,6 +87,18 @@ impl ModelSource {
             _server: None,
         })
     }
+}
+
+/// Reads a key from a file of its own, and says so when others can read it too.
+fn key_in(context: &Context<'_>, path: &Path) -> Result<String, CliError> {
+    let key = String::from_utf8_lossy(&read(path, KEY_MAX)?).into_owned();
+    if std::fs::metadata(path).is_ok_and(|found| found.mode() & 0o077 != 0) {
+        let shown = escape(&path.to_string_lossy()).into_owned();
+        context
+            .console
+            .say_always(&format!("fumehood: others can read the key in `{shown}`: `chmod 600` it"));
+    }
+    Ok(key)
 }
 
 fn read(path: &Path, most: u64) -> Result<Vec<u8>, CliError> {
