@@ -41,6 +41,7 @@ pub(crate) fn show_programs(assembly: &mut Assembly<'_>, list: &[OsText]) -> Res
         let path = shower.find(program.as_os_str())?;
         shower.show_program(&path, MAX_SCRIPTS)?;
     }
+    shower.show_names();
     Ok(shower.listed)
 }
 
@@ -101,6 +102,32 @@ impl Shower<'_, '_> {
                 Err(refused("it is neither machine code nor a script that names its interpreter"))
             }
             Err(error) => Err(refused(&format!("it cannot be read ({error})"))),
+        }
+    }
+
+    /// Shows the other names of the listed programs: a list that names a file means it under its usual names as well,
+    /// as `sh` for `dash`.
+    fn show_names(&mut self) {
+        let path = self.assembly.host.environment.get(OsStr::new("PATH")).cloned().unwrap_or_default();
+        let directories: Vec<PathBuf> = std::env::split_paths(&path).filter(|it| it.is_absolute()).collect();
+        // Scripts name their interpreter by these, whatever PATH is.
+        for directory in directories.into_iter().chain(["/usr/bin", "/bin"].map(PathBuf::from)) {
+            let walk = self.assembly.files.walk(&directory);
+            let names = if walk.stopped { [].into() } else { self.assembly.files.names(&walk.real) };
+            for name in names.iter() {
+                self.show_name(&directory, name);
+            }
+        }
+    }
+
+    fn show_name(&mut self, directory: &Path, name: &OsStr) {
+        let walk = self.assembly.files.walk(&directory.join(name));
+        if walk.links.is_empty() || !walk.is_file() || !self.listed.executables.contains(&walk.real) {
+            return;
+        }
+        self.assembly.add_links(&walk);
+        if !self.listed.path.iter().any(|known| known == directory) {
+            self.listed.path.push(directory.to_owned());
         }
     }
 
