@@ -42,7 +42,7 @@ impl Engine {
             }
         }
         let mut bases = Vec::new();
-        for base in self.stale_bases(retention)? {
+        for base in self.stale_bases(retention, &garbage.actions)? {
             garbage.bytes += disk_use(&base.place);
             bases.extend(base.place.file_name().map(|name| name.to_string_lossy().into_owned()));
             if !dry_run {

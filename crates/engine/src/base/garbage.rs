@@ -5,13 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use model::ActionId;
 use model::action::Base;
 use model::task::TaskState;
 
 use crate::Engine;
 use crate::error::EngineError;
 use crate::lock::Lock;
-use crate::store::LayerState;
+use crate::store::{LayerState, StoredLayer};
 
 /// A checked out base that nobody needs, and the lock that keeps others from making it anew meanwhile.
 #[derive(Debug)]
@@ -23,8 +24,12 @@ pub(crate) struct StaleBase {
 
 impl Engine {
     /// Returns the bases that were checked out longer ago than this and that no task needs: none that can go on, and none
-    /// whose layers are still there to be looked at.
-    pub(crate) fn stale_bases(&self, retention: Duration) -> Result<Vec<StaleBase>, EngineError> {
+    /// whose layers stay to be looked at. Those of `going` are about to be removed.
+    pub(crate) fn stale_bases(
+        &self,
+        retention: Duration,
+        going: &[ActionId],
+    ) -> Result<Vec<StaleBase>, EngineError> {
         let bases = self.places().bases();
         let Ok(entries) = fs::read_dir(&bases) else { return Ok(Vec::new()) };
         let mut old = Vec::new();
@@ -34,19 +39,21 @@ impl Engine {
             }
         }
         // Who takes a base over holds its lock until the record says so: with the locks in hand, nobody is missed.
-        let needed = self.needed_bases()?;
+        let needed = self.needed_bases(going)?;
         old.retain(|base| !needed.contains(&base.place));
         Ok(old)
     }
 
-    fn needed_bases(&self) -> Result<BTreeSet<PathBuf>, EngineError> {
+    fn needed_bases(&self, going: &[ActionId]) -> Result<BTreeSet<PathBuf>, EngineError> {
         let mut needed = BTreeSet::new();
         for overview in self.store().read(|reader| reader.tasks())? {
             let task = overview.task;
             let Base::Commit { commit } = &task.base else { continue };
             let goes_on = matches!(task.state, TaskState::Open | TaskState::Stopped);
             let layers = self.store().read(|reader| reader.layers(&task.id))?;
-            if goes_on || layers.iter().any(|layer| layer.state != LayerState::Removed) {
+            let stays =
+                |layer: &StoredLayer| layer.state != LayerState::Removed && !going.contains(&layer.action);
+            if goes_on || layers.iter().any(stays) {
                 needed.insert(self.places().base(&task.workspace, commit));
             }
         }
