@@ -20,9 +20,10 @@ use model::action::Base;
 use model::event::Event;
 use model::task::{Task, TaskState};
 
+use super::apply::after_run;
 use super::context::Context;
 use super::mutant;
-use crate::args::{AgentArgs, Global, TaskResumeArgs};
+use crate::args::{AgentArgs, ApplyMode, Global, TaskResumeArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Console;
@@ -33,7 +34,7 @@ use crate::settings::{
 pub(super) use call::Made;
 pub(super) use interrupt::Interrupt;
 pub(super) use report::{Steps, document};
-pub(super) use session::{Job, Plan, Watch, announce};
+pub(super) use session::{End, Job, Plan, Watch, announce};
 pub(super) use source::ModelSource;
 
 /// The largest settings file of a repository that is read.
@@ -59,7 +60,7 @@ pub(super) fn agent(
         engine.open_task_at_commit(&workspace, &owner, Some(&args.task))?
     };
     let started = Started { turns: args.max_turns, asked, from_commit: !args.dirty };
-    work(context, engine, &workspace, task, source, started)
+    work(context, engine, &workspace, task, source, started, args.apply)
 }
 
 fn flags(args: &AgentArgs) -> Vec<(Setting, &'static str)> {
@@ -88,7 +89,7 @@ pub(super) fn resume(context: &Context<'_>, args: &TaskResumeArgs) -> Result<Exi
             task.workspace.path, task.id
         )));
     }
-    work(context, engine, &workspace, task, source, started)
+    work(context, engine, &workspace, task, source, started, None)
 }
 
 /// How an agent was started on a task, as far as its next process needs it.
@@ -130,6 +131,7 @@ fn work(
     task: Task,
     source: ModelSource,
     started: Started,
+    apply: Option<ApplyMode>,
 ) -> Result<Exit, CliError> {
     let plan = Plan {
         turns: started.turns,
@@ -147,6 +149,9 @@ fn work(
     drop(interrupt);
     let document = document(&job, &end)?;
     report::show(context.console, &document);
+    if matches!(end, End::Finished { .. }) {
+        after_run(context, engine, &job.task, apply)?;
+    }
     Ok(end.exit())
 }
 

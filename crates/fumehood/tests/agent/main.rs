@@ -43,6 +43,23 @@ fn a_played_model_fixes_the_repository_and_the_host_is_not_touched() {
 }
 
 #[test]
+fn what_a_model_did_is_applied_when_that_was_said_beforehand() {
+    let bench = Bench::new();
+    let demo = demo_file(&bench);
+    let (code, document) =
+        bench.json(&["agent", "--json", "--apply", "clean", "--replay", &demo, "fix the slugs"]);
+    assert_eq!(code, 0, "{document:#}");
+    let slug = fs::read_to_string(bench.repository().join("src/slug.sh")).expect("is there");
+    assert!(slug.contains("tr -cs"), "{slug}");
+    let (_, tasks) = bench.json(&["task", "list", "--all", "--json"]);
+    assert_eq!(tasks["tasks"][0]["state"], "applied", "{tasks:#}");
+    let output =
+        bench.run(&["task", "resume", tasks["tasks"][0]["task"].as_str().expect("an id"), "--replay", &demo]);
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(125) && text.contains("it cannot go on"), "{text}");
+}
+
+#[test]
 fn a_task_starts_from_the_commit_or_from_the_directory_as_it_stands() {
     let bench = Bench::new();
     fs::write(bench.repository().join("README.md"), "edited\n").expect("a file");
