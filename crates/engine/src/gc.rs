@@ -49,7 +49,8 @@ impl Engine {
                 sandbox::remove_tree(&base.place).map_err(EngineError::file("remove", &base.place))?;
             }
         }
-        if !dry_run && !(garbage.actions.is_empty() && bases.is_empty()) {
+        let found = !garbage.actions.is_empty() || !bases.is_empty();
+        if !dry_run && found {
             let event = Event::Removed { layers: garbage.actions.clone(), bases };
             self.record(&Subject::default(), &event, |writer, _| {
                 garbage.actions.iter().try_for_each(|action| writer.set_layer_removed(action))
