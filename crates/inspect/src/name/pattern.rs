@@ -78,7 +78,7 @@ impl Patterns {
 
 /// Tells whether a folded name matches a pattern of one name.
 fn matches_folded(pattern: &str, name: &str) -> bool {
-    wildcard(pattern.as_bytes(), name.as_bytes()) || is_short_name_of(pattern, name)
+    wildcard(pattern.as_bytes(), name.as_bytes()) || (name.contains('~') && is_short_name_of(pattern, name))
 }
 
 /// Tells whether a name is the short form (`GITHUB~1`) that Windows gives to a long name such as `.github`.
@@ -92,6 +92,11 @@ fn is_short_name_of(pattern: &str, name: &str) -> bool {
 /// Matches `*` against any characters; remembers the last star and tries again from there, so that time grows with
 /// the product of the lengths at worst.
 fn wildcard(pattern: &[u8], name: &[u8]) -> bool {
+    // Nearly every name is told apart by its first or its last character.
+    let differs = |p: Option<&u8>, n: Option<&u8>| p != Some(&b'*') && p != n;
+    if differs(pattern.first(), name.first()) || differs(pattern.last(), name.last()) {
+        return false;
+    }
     let (mut p, mut n) = (0, 0);
     let mut retry: Option<(usize, usize)> = None;
     while n < name.len() {
