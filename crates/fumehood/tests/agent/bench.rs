@@ -83,6 +83,8 @@ impl Bench {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fumehood"));
         command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.path("home"));
         command.env("FUMEHOOD_STATE_DIR", self.path("state")).current_dir(self.repository());
+        // `cargo xtask disarm` chooses by this what the program leaves out.
+        command.envs(std::env::var_os("FUMEHOOD_TEST_MUTANT").map(|mutant| ("FUMEHOOD_TEST_MUTANT", mutant)));
         command.args(arguments).stdin(Stdio::null());
         command
     }
