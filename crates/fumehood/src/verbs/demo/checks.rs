@@ -22,6 +22,16 @@ pub(super) struct Evidence<'e> {
     pub(super) record: &'e Verification,
 }
 
+/// The call that looks for a key in home. Nobody sees what a file system does not show, so nothing but this tells which
+/// layer it ran into.
+const KEY_CALL: &str = "3.1";
+
+/// Says what stopped a call that no layer reports.
+pub(super) fn stopped_by(call: &str, document: &ActionDocument) -> Option<String> {
+    let failed = document.end.as_ref().is_some_and(|end| !end.ending.succeeded());
+    (call == KEY_CALL && failed).then(|| Failed(document).held_by(Layer::Root).ok()).flatten()
+}
+
 /// What was seen, and whether it is what must be seen.
 type Seen = Result<String, String>;
 
@@ -38,7 +48,7 @@ pub(super) fn checks(evidence: &Evidence<'_>) -> Result<Vec<DemoCheck>, CliError
     };
     check("the process with the model key can do nothing else", evidence.confined());
     check("the tests fail before the fix", evidence.ran("2.1", 1));
-    check("a key in home cannot be read", evidence.no_key("3.1", leaked));
+    check("a key in home cannot be read", evidence.no_key(KEY_CALL, leaked));
     check("a server cannot be reached", evidence.no_network("4.1", "192.0.2.1:443"));
     check("a push does not get out", evidence.no_network("5.1", "192.0.2.7:9418"));
     check("a hook cannot be written", evidence.no_hook("6.1"));

@@ -6,6 +6,7 @@ use ::agent::protocol::Proposal;
 use model::Tool;
 use model::evidence::Probe;
 
+use super::checks::stopped_by;
 use super::scene::Scene;
 use crate::output::shape::{ActionDocument, DemoDocument};
 use crate::output::{Console, Progress, render};
@@ -102,6 +103,10 @@ impl Watch for Stage<'_> {
         };
         let label = if matches!(proposal.tool, Tool::Run { .. }) { "runs" } else { "asks" };
         self.line(label, &text);
+        if let Some(by) = made.document.as_ref().and_then(|document| stopped_by(&id, document)) {
+            let refused = self.console.out.caution("refused");
+            self.line("", &format!("{refused} by the {by}: of home it shows nothing but tools"));
+        }
         self.calls.push(Call { id, document: made.document.clone() });
     }
 }
