@@ -29,6 +29,7 @@ mod outcome;
 mod outputs;
 mod recover;
 mod review;
+mod stop;
 mod tasks;
 mod workspace;
 

@@ -76,10 +76,13 @@ fn workspace(context: &Context<'_>, repo: Option<&Path>) -> Result<Workspace, Cl
     Ok(Workspace::find(None, &from, &context.user.home, &context.settings.state_dir.value)?)
 }
 
-/// Goes on with a task that an agent worked on.
+/// Goes on with a task: with what an agent was doing, or, when none was, by opening it again.
 pub(super) fn resume(context: &Context<'_>, args: &TaskResumeArgs) -> Result<Exit, CliError> {
     let engine = &context.engine()?;
     let task = engine.store().read(|reader| reader.find_task(args.task.as_str()))?;
+    if !engine.events_of_task(&task.id)?.iter().any(|event| matches!(event, Event::AgentStarted { .. })) {
+        return super::task::reopen(context, engine, task);
+    }
     let started = Started::of(engine, &task)?;
     let source = ModelSource::choose(context, args.replay.as_deref())?;
     let workspace = context.workspace(Some(task.workspace.path.as_path()))?;

@@ -10,7 +10,7 @@ use inspect::diff::{DiffBounds, differences, for_people};
 use inspect::{Consent, Held};
 use model::task::Task;
 use model::text::escape;
-use model::{Change, Pathspecs, WorkspacePath};
+use model::{Change, ChangeKind, FileKind, Pathspecs, WorkspacePath};
 
 use super::context::Context;
 use super::diff::pathspecs;
@@ -83,7 +83,8 @@ pub(super) fn after_run(
 fn paths(given: &[OsString]) -> Result<BTreeSet<WorkspacePath>, CliError> {
     let parse =
         |path: &OsString| WorkspacePath::parse(path).map_err(|error| CliError::Cannot(error.to_string()));
-    given.iter().map(parse).collect()
+    let named = given.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    Ok(named.iter().flat_map(with_directories).collect())
 }
 
 /// Takes changes over; nothing when the person says no, or when there is nothing.
@@ -141,7 +142,11 @@ fn person_agrees(
     let free = free.narrowed(|change| only.matches(&change.path));
     let held: Vec<Held> = held.into_iter().filter(|held| only.matches(&held.change.path)).collect();
     let console = context.console;
-    let releasable = |held: &&Held| held.person_may_release() && !protected.contains(&held.change.path);
+    // A directory goes with what is in it.
+    let releasable = |held: &&Held| {
+        let is_directory = held.change.file == FileKind::Directory && held.change.kind != ChangeKind::Deleted;
+        !is_directory && held.person_may_release() && !protected.contains(&held.change.path)
+    };
     let asked_apart: Vec<Change> = held.iter().filter(releasable).map(|held| held.change.clone()).collect();
     if free.is_empty() && asked_apart.is_empty() && protected.is_empty() {
         return Ok(false);
@@ -164,11 +169,16 @@ fn person_agrees(
         let question =
             format!("`{}` is protected: {}. Write it too?", change.path, escape(&why.unwrap_or_default()));
         if console.ask(&question) {
-            protected.insert(change.path);
+            protected.extend(with_directories(&change.path));
             agreed = true;
         }
     }
     Ok(agreed)
+}
+
+/// Returns a path and the directories that it is in.
+fn with_directories(path: &WorkspacePath) -> Vec<WorkspacePath> {
+    path.as_path().ancestors().filter_map(|part| WorkspacePath::parse(part).ok()).collect()
 }
 
 /// Says what would be done.

@@ -17,6 +17,7 @@ mod look;
 mod mutant;
 mod order;
 mod partial;
+mod reproduce;
 mod run;
 mod secrets;
 mod signals;
@@ -52,8 +53,9 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             TaskVerb::List(args) => task::list(&context(global)?, &args),
             TaskVerb::Show(args) => task::show(&context(global)?, &args.which),
             TaskVerb::Resume(args) => agent::resume(&context(global)?, &args),
-            _ => Err(CliError::Cannot("not yet".into())),
+            TaskVerb::Stop(args) => task::stop(&context(global)?, &args.which),
         },
+        Verb::Reproduce(args) => reproduce::reproduce(&context(global)?, &args),
         Verb::Doctor(args) => doctor::doctor(&context(global)?, &args),
         Verb::Apply(args) => apply::apply(&context(global)?, &args),
         Verb::Diff(args) => diff::diff(&context(global)?, &args),
@@ -84,7 +86,6 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             console.print_bytes(&script);
             Ok(Exit::Success)
         }
-        _ => Err(CliError::Cannot("not yet".into())),
     }
 }
 

@@ -77,7 +77,8 @@ fn hidden(
     Partial { only, hide }.hidden(engine, task)
 }
 
-fn os_text(text: OsString) -> Result<OsText, CliError> {
+/// Takes an argument as the kernel will.
+pub(super) fn os_text(text: OsString) -> Result<OsText, CliError> {
     OsText::new(text.into_vec()).map_err(|error| CliError::Cannot(error.to_string()))
 }
 
@@ -102,7 +103,10 @@ fn directory(workspace: &Workspace, named: Option<&Path>) -> Result<Option<Works
 }
 
 /// Returns the variables to set; one without a value is the caller's own.
-fn environment(context: &Context<'_>, settings: &[EnvSetting]) -> Result<BTreeMap<String, OsText>, CliError> {
+pub(super) fn environment(
+    context: &Context<'_>,
+    settings: &[EnvSetting],
+) -> Result<BTreeMap<String, OsText>, CliError> {
     let mut variables = BTreeMap::new();
     for EnvSetting { name, value } in settings {
         let missing =

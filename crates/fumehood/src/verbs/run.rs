@@ -60,7 +60,7 @@ pub(super) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Exit, Cli
 }
 
 /// Returns the caller's shell where a sandbox shows it; a shell of one's own in home is not shown.
-fn own_shell(context: &Context<'_>) -> OsString {
+pub(super) fn own_shell(context: &Context<'_>) -> OsString {
     let shown = |shell: &Path| {
         ["/bin", "/usr/bin", "/usr/local/bin"].iter().any(|dir| shell.parent() == Some(Path::new(dir)))
     };

@@ -83,3 +83,33 @@ pub(super) fn show(context: &Context<'_>, which: &TaskChoice) -> Result<Exit, Cl
     context.console.answer(&document, |paint| render::task(&document, paint));
     Ok(Exit::Success)
 }
+
+/// Stops a task, and waits for the end of what runs in it.
+pub(super) fn stop(context: &Context<'_>, which: &TaskChoice) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let task = choose(context, &engine, which)?;
+    let progress = context.console.progress("waiting for the end of what runs");
+    engine.stop(&task)?;
+    drop(progress);
+    let actions = engine.store().read(|reader| reader.actions(&task.id))?.len() as u64;
+    let id = task.id.clone();
+    let stopped = row(Task { state: TaskState::Stopped, ..task }, actions);
+    context.console.answer(&stopped, |_| String::new());
+    context.console.say(&format!("fumehood: {id} is stopped; `fumehood task resume {id}` goes on with it"));
+    Ok(Exit::Success)
+}
+
+/// Opens a stopped task again, so that commands can be run in it.
+pub(super) fn reopen(context: &Context<'_>, engine: &Engine, task: Task) -> Result<Exit, CliError> {
+    match task.state {
+        TaskState::Open => {}
+        TaskState::Stopped => engine.set_task_state(&task.id, TaskState::Open)?,
+        state => return Err(CliError::Cannot(format!("{} is {state}: it cannot go on", task.id))),
+    }
+    let actions = engine.store().read(|reader| reader.actions(&task.id))?.len() as u64;
+    let id = task.id.clone();
+    let open = row(Task { state: TaskState::Open, ..task }, actions);
+    context.console.answer(&open, |_| String::new());
+    context.console.say(&format!("fumehood: {id} is open: `fumehood run --task {id}` runs a command in it"));
+    Ok(Exit::Success)
+}

@@ -8,7 +8,8 @@ use std::time::Duration;
 use fumehood::output::shape::{
     ApplyDocument, ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, ConflictRow, DiffDocument,
     DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow,
-    ProblemsDocument, Ran, TaskDocument, TaskRow, TasksDocument, UndoDocument, schemas, why,
+    ProblemsDocument, Ran, ReproduceDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
+    differences, schemas, why,
 };
 use fumehood::output::{Paint, render};
 use model::action::Principal;
@@ -63,6 +64,9 @@ fn every_document_fits_its_schema() {
     fits("task-list", &TasksDocument { tasks: vec![task_row()] });
     fits("task-row", &task_row());
     fits("apply", &apply_document());
+    for document in &documents {
+        fits("reproduce", &reproduce_document(document));
+    }
     fits("undo", &UndoDocument { task: task_row().task, layers: vec![id()] });
     fits("diff", &diff_document());
     fits("doctor", &doctor_document(true));
@@ -106,6 +110,7 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
         shown.push(render::action(&document, Paint::PLAIN, true));
         shown.push(render::action(&document, Paint::PLAIN, false));
         shown.push(render::outcome_line(&document, Paint::PLAIN));
+        shown.push(render::reproduced(&reproduce_document(&document), Paint::PLAIN));
         shown.push(render::why(&why(&document), Paint::PLAIN));
         shown.push(render::log(&[LogRow::of(&document)], Paint::PLAIN));
     }
@@ -229,6 +234,26 @@ fn diff_document() -> DiffDocument {
         patch,
         not_in_patch: vec![model::WorkspacePath::parse(HOSTILE).expect("inside")],
     }
+}
+
+fn reproduce_document(now: &fumehood::output::shape::ActionDocument) -> ReproduceDocument {
+    let before = document(&[requested(&["true"]), decided(Verdict::Allow)]);
+    let differs = differences(&before, now);
+    ReproduceDocument { action: id(), again: now.clone(), notes: vec![HOSTILE.to_owned()], differs }
+}
+
+#[test]
+fn what_two_runs_came_to_is_compared() {
+    let run = |ending| document(&[decided(Verdict::Allow), started(), ended(ending), inspected()]);
+    let (one, two) = (run(Ending::Exited { status: 0 }), run(Ending::Exited { status: 1 }));
+    assert!(differences(&one, &one.clone()).is_empty());
+    let differs = differences(&one, &two);
+    assert_eq!(
+        (differs.len(), differs[0].what.as_str(), differs[0].now.as_str()),
+        (1, "ending", "exited with 1")
+    );
+    let nothing = document(&[decided(Verdict::Allow), started(), ended(Ending::Exited { status: 0 })]);
+    assert_eq!(differences(&one, &nothing).len(), 5, "each change is named");
 }
 
 fn apply_document() -> ApplyDocument {

@@ -8,6 +8,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod lists;
+mod reproduce;
 mod table;
 mod why;
 
@@ -17,6 +18,7 @@ pub use demo::demo;
 pub use diff::{applied, change_list, changes, diff, patch};
 pub use doctor::doctor;
 pub use lists::{artifacts, config, gc, log, problems, task, tasks, undo};
+pub use reproduce::reproduced;
 pub use why::why;
 
 use std::time::Duration;

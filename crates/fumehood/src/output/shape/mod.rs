@@ -7,6 +7,7 @@ mod action;
 mod agent;
 mod answers;
 mod demo;
+mod reproduce;
 mod schemas;
 mod why;
 
@@ -28,6 +29,7 @@ pub use answers::{
     ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
 };
 pub use demo::{DemoCheck, DemoDocument};
+pub use reproduce::{Difference, ReproduceDocument, differences};
 pub use schemas::schemas;
 pub use why::{Cause, WhyDocument, why};
 

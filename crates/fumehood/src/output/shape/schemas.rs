@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::{
     ActionDocument, AgentDocument, ApplyDocument, ArtifactsDocument, ConfigDocument, DemoDocument,
     DiffDocument, DoctorDocument, ErrorDocument, GcDocument, LogDocument, Name, ProblemsDocument,
-    TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
+    ReproduceDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -30,6 +30,7 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("fumehood.toml", crate::settings::schema()),
         ("gc", of::<GcDocument>()),
         ("log", of::<LogDocument>()),
+        ("reproduce", of::<ReproduceDocument>()),
         ("task", of::<TaskDocument>()),
         ("task-list", of::<TasksDocument>()),
         ("task-row", of::<TaskRow>()),

@@ -1,0 +1,115 @@
+//! `reproduce`: an earlier action once more, from the same base, layers, arguments, environment names and grant.
+
+use std::collections::BTreeMap;
+
+use engine::store::StoredAction;
+use engine::{Engine, Order, Workspace};
+use model::task::Task;
+use model::{ActionRequest, OsText, Tool};
+
+use super::agent::tightened;
+use super::context::Context;
+use super::launch::{Streams, launch};
+use super::look::document;
+use super::order::environment;
+use super::run::own_shell;
+use super::{mutant, order};
+use crate::args::ReproduceArgs;
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::shape::{ActionDocument, ReproduceDocument, differences};
+use crate::output::{json_line, render};
+
+/// Runs an earlier action again, or opens a shell where it stood.
+pub(super) fn reproduce(context: &Context<'_>, args: &ReproduceArgs) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let action = engine.store().read(|reader| reader.find_action(args.action.as_str()))?;
+    let before = document(&engine, &action.id)?;
+    let workspace = context.workspace(Some(action.start.workspace.as_path()))?;
+    let variables = environment(context, &args.env)?;
+    let notes = notes(&engine, &action, &workspace, &variables);
+    let task = engine.task_before(&action)?;
+    let streams = Streams { stdin: args.shell, terminal: args.shell || action.grant.terminal };
+    let order = again(context, &engine, &task, workspace, &action, variables, args.shell)?;
+    let now = launch(context, &engine, &task, order, streams);
+    engine.discard(&task)?;
+    let now = now?;
+    if args.shell {
+        return super::run::exit(&now);
+    }
+    report(context, &before, now, notes)
+}
+
+/// Puts the order of the earlier action together again.
+fn again(
+    context: &Context<'_>,
+    engine: &Engine,
+    task: &Task,
+    workspace: Workspace,
+    action: &StoredAction,
+    variables: BTreeMap<String, OsText>,
+    shell: bool,
+) -> Result<Order, CliError> {
+    let settings = tightened(context, engine, task)?;
+    let profile = settings.profile(Some(&action.grant.profile.name))?.profile;
+    let mut grant = action.grant.clone();
+    let mut tool = action.request.tool.clone();
+    if shell {
+        grant.terminal = true;
+        tool = Tool::Run { argv: vec![order::os_text(own_shell(context))?] };
+    }
+    let request = ActionRequest {
+        principal: context.principal(),
+        tool,
+        directory: action.request.directory.clone(),
+        environment: variables,
+        purpose: Some(format!("reproduce {}", action.id)),
+    };
+    let mutant = mutant::chosen(&context.environment);
+    Ok(Order { request, grant, profile, workspace, hidden: Vec::new(), mutant })
+}
+
+/// Says what is known to be different before it runs.
+fn notes(
+    engine: &Engine,
+    action: &StoredAction,
+    workspace: &Workspace,
+    variables: &BTreeMap<String, OsText>,
+) -> Vec<String> {
+    let mut notes = Vec::new();
+    if action.start.base == model::action::Base::Live {
+        notes.push("the base is the directory as it stands now: it may have been edited since".to_owned());
+    }
+    if workspace.path.as_path() != action.start.workspace.as_path() {
+        notes.push(format!("the workspace is `{}` now", workspace.path.display()));
+    }
+    for (name, digest) in &action.request.environment {
+        match variables.get(name) {
+            None => notes.push(format!("`{name}` was set then; give its value with `--env {name}=VALUE`")),
+            Some(value) if engine.store().value_digest(value.as_bytes()) != *digest => {
+                notes.push(format!("`{name}` has another value than then"));
+            }
+            Some(_) => {}
+        }
+    }
+    let known = |name: &String| action.request.environment.iter().any(|(known, _)| known == name);
+    let new = variables.keys().filter(|name| !known(name)).map(|name| format!("`{name}` was not set then"));
+    notes.extend(new);
+    notes
+}
+
+fn report(
+    context: &Context<'_>,
+    before: &ActionDocument,
+    now: ActionDocument,
+    notes: Vec<String>,
+) -> Result<Exit, CliError> {
+    let differs = differences(before, &now);
+    let document = ReproduceDocument { action: before.action.clone(), again: now, notes, differs };
+    if context.console.json {
+        context.console.say_always(&json_line(&document));
+    } else {
+        context.console.say(&render::reproduced(&document, context.console.err));
+    }
+    Ok(if document.again.end.is_none() { Exit::Failed } else { Exit::answer(document.differs.is_empty()) })
+}
