@@ -18,6 +18,24 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Engine {
+    /// Tells whether an action of a task is running, or an agent is at work on it.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn is_busy(&self, task: &Task) -> Result<bool, EngineError> {
+        for lock in self.locks(task) {
+            if lock.exists() && Lock::try_take(&lock)?.is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns the locks of a task: the agent's first, because it would only start another action.
+    fn locks(&self, task: &Task) -> [PathBuf; 2] {
+        ["agent.lock", "lock"].map(|name| self.places().task(&task.id).join(name))
+    }
+
     /// Stops a task: no further action starts in it, and what runs is asked to end and waited for. It can be resumed.
     ///
     /// # Errors
@@ -33,10 +51,7 @@ impl Engine {
                 )));
             }
         }
-        // The agent's first: it would only start another action.
-        for lock in
-            [self.places().task(&task.id).join("agent.lock"), self.places().task(&task.id).join("lock")]
-        {
+        for lock in self.locks(task) {
             end_owner(&lock)?;
         }
         Ok(())

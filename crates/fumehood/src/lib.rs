@@ -33,9 +33,9 @@ pub fn main() -> ExitCode {
         Err(error) => return misused(&error).into(),
     };
     let console = Console::new(&cli.global, &environment);
-    let is_bwrap = matches!(cli.verb, Verb::Bwrap(_));
+    let voice = Voice::of(&cli.verb);
     let exit = verbs::dispatch(cli, &console, environment)
-        .unwrap_or_else(|error| failed(&console, &error, is_bwrap));
+        .unwrap_or_else(|error| failed(&console, &error, voice));
     if console.is_lost() {
         console.say_always("fumehood: cannot write all of standard output: is the disk full?");
         return Exit::Failed.into();
@@ -59,13 +59,35 @@ fn misused(error: &clap::Error) -> Exit {
     if error.use_stderr() { Exit::Failed } else { Exit::Success }
 }
 
-fn failed(console: &Console, error: &CliError, is_bwrap: bool) -> Exit {
-    if console.json {
-        console.say_always(&json_line(&error.document()));
-    } else if is_bwrap {
-        console.say_always(&bwrap::fatal(&error.text().replace("\n  ", "; ")));
-    } else {
-        console.say_always(&format!("{} {}", console.err.bad("fumehood:"), error.text()));
+/// How a verb says that it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    /// Standard output is ours: JSON goes there.
+    Ours,
+    /// Standard output is the command's: JSON goes to standard error, like everything that we say.
+    Command,
+    /// Like `Command`, in the form that a caller of bubblewrap looks for.
+    Bwrap,
+}
+
+impl Voice {
+    fn of(verb: &Verb) -> Self {
+        match verb {
+            Verb::Bwrap(_) => Self::Bwrap,
+            Verb::Run(_) | Verb::Shell(_) | Verb::Reproduce(_) => Self::Command,
+            _ => Self::Ours,
+        }
+    }
+}
+
+fn failed(console: &Console, error: &CliError, voice: Voice) -> Exit {
+    match voice {
+        Voice::Ours if console.json => {
+            console.print_json(&error.document());
+        }
+        Voice::Command | Voice::Bwrap if console.json => console.say_always(&json_line(&error.document())),
+        Voice::Bwrap => console.say_always(&bwrap::fatal(&error.text().replace("\n  ", "; "))),
+        _ => console.say_always(&format!("{} {}", console.err.bad("fumehood:"), error.text())),
     }
     Exit::Failed
 }

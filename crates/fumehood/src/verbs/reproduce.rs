@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use engine::store::StoredAction;
 use engine::{Engine, Order, Workspace};
+use inspect::Finder;
 use model::task::Task;
-use model::{ActionRequest, OsText, Tool};
+use model::{ActionRequest, Digest, FileKind, OsText, Tool, WorkspacePath};
 
 use super::agent::tightened;
 use super::context::Context;
@@ -17,7 +18,7 @@ use super::{mutant, order};
 use crate::args::ReproduceArgs;
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::output::shape::{ActionDocument, ReproduceDocument, differences};
+use crate::output::shape::{ActionDocument, Difference, ReproduceDocument, differences};
 use crate::output::{json_line, render};
 
 /// Runs an earlier action again, or opens a shell where it stood.
@@ -37,7 +38,54 @@ pub(super) fn reproduce(context: &Context<'_>, args: &ReproduceArgs) -> Result<E
     if args.shell {
         return super::run::exit(&now);
     }
-    report(context, &before, now, notes)
+    let mut differs = differences(&before, &now);
+    let first = engine.store().read(|reader| reader.find_task(action.task.as_str()))?;
+    differs.extend(contents(&engine, (&first, &before), (&task, &now))?);
+    report(context, ReproduceDocument { action: action.id, again: now, notes, differs })
+}
+
+/// Files larger than this are compared by their size only.
+const LARGEST: u64 = 16 << 20;
+
+/// Compares what files hold that both runs left with the same size.
+fn contents(
+    engine: &Engine,
+    before: (&Task, &ActionDocument),
+    now: (&Task, &ActionDocument),
+) -> Result<Vec<Difference>, CliError> {
+    let changed = |document: &ActionDocument| {
+        let changes = document.inspection.iter().flat_map(|part| part.changes.clone());
+        let files = changes.filter(|change| {
+            change.mode.is_some() && change.file == FileKind::File && change.size <= LARGEST
+        });
+        files.map(|change| (change.path, change.size)).collect::<BTreeMap<_, _>>()
+    };
+    let (old, new) = (changed(before.1), changed(now.1));
+    let both: Vec<&WorkspacePath> =
+        old.iter().filter(|(path, size)| new.get(*path) == Some(size)).map(|(path, _)| path).collect();
+    if both.is_empty() {
+        return Ok(Vec::new());
+    }
+    let open = |(task, document): (&Task, &ActionDocument)| {
+        engine.stack_of_action(task, &document.action).map(|stack| stack.after())
+    };
+    let (mut old, mut new) = (open(before)?, open(now)?);
+    let read = |finder: &mut Finder, path: &WorkspacePath| -> Result<Option<Digest>, CliError> {
+        let entry = finder.find(path).map_err(engine::EngineError::from)?;
+        let bytes = entry.map(|entry| entry.read(LARGEST)).transpose().map_err(engine::EngineError::from)?;
+        Ok(bytes.map(|bytes| Digest::of(&bytes)))
+    };
+    let mut differs = Vec::new();
+    for path in both {
+        let (before, now) = (read(&mut old, path)?, read(&mut new, path)?);
+        if before != now {
+            let shown = |digest: Option<Digest>| {
+                digest.map_or_else(|| "unreadable".to_owned(), |digest| digest.to_string())
+            };
+            differs.push(Difference { what: format!("`{path}`"), before: shown(before), now: shown(now) });
+        }
+    }
+    Ok(differs)
 }
 
 /// Puts the order of the earlier action together again.
@@ -98,14 +146,7 @@ fn notes(
     notes
 }
 
-fn report(
-    context: &Context<'_>,
-    before: &ActionDocument,
-    now: ActionDocument,
-    notes: Vec<String>,
-) -> Result<Exit, CliError> {
-    let differs = differences(before, &now);
-    let document = ReproduceDocument { action: before.action.clone(), again: now, notes, differs };
+fn report(context: &Context<'_>, document: ReproduceDocument) -> Result<Exit, CliError> {
     if context.console.json {
         context.console.say_always(&json_line(&document));
     } else {

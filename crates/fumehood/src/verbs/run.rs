@@ -23,6 +23,7 @@ pub(super) fn run(context: &Context<'_>, args: &RunArgs) -> Result<Exit, CliErro
         argv: args.command.clone(),
         options: &args.sandbox,
         task: choice(args.new_task, args.task.as_ref()),
+        fork: args.fork,
         streams: Streams { stdin: args.stdin || args.tty, terminal: args.tty },
     };
     let engine = context.engine()?;
@@ -48,6 +49,7 @@ pub(super) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Exit, Cli
         argv,
         options: &args.sandbox,
         task: choice(args.new_task, args.task.as_ref()),
+        fork: args.fork,
         streams: Streams { stdin: true, terminal: true },
     };
     let engine = context.engine()?;
@@ -83,6 +85,8 @@ struct Session<'a> {
     argv: Vec<OsString>,
     options: &'a SandboxOptions,
     task: TaskChoice,
+    /// Whether to work on a fork when the task is busy.
+    fork: bool,
     streams: Streams,
 }
 
@@ -91,7 +95,13 @@ impl Session<'_> {
         let workspace = self.workspace(context, engine)?;
         let terminal = self.streams.terminal;
         let wanted = Wanted { argv: self.argv, options: self.options, terminal, purpose: None };
-        let task = engine.task_for(&workspace, &self.task, &context.principal(), None)?;
+        let mut task = engine.task_for(&workspace, &self.task, &context.principal(), None)?;
+        if self.fork && engine.is_busy(&task)? {
+            task = engine.fork(&task, None)?;
+            context
+                .console
+                .say(&format!("fumehood: the task is busy: this runs on a fork of it, {}", task.id));
+        }
         let order = order(context, engine, &task, &workspace, wanted)?;
         let document = launch(context, engine, &task, order, self.streams)?;
         Ok((task, document))
