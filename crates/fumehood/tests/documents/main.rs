@@ -5,6 +5,7 @@ mod samples;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use fumehood::exit::Exit;
 use fumehood::output::shape::{
     ApplyDocument, ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, ConflictRow, DiffDocument,
     DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow,
@@ -49,6 +50,21 @@ fn the_committed_schemas_are_those_of_the_documents() {
     }
     let files = std::fs::read_dir(committed("x").parent().expect("a directory")).expect("is there").count();
     assert_eq!(files, schemas().len(), "a schema without a document");
+}
+
+#[test]
+fn the_documentation_names_every_schema_and_every_exit_code() {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let json = std::fs::read_to_string(docs.join("json.md")).expect("is there");
+    for (name, _) in schemas() {
+        assert!(json.contains(&format!("`{name}.json`")), "docs/json.md does not name {name}.json");
+    }
+    let cli = std::fs::read_to_string(docs.join("cli.md")).expect("is there");
+    let exits = [Exit::Success, Exit::Negative, Exit::TimedOut, Exit::Failed, Exit::Denied, Exit::NoProgram];
+    for exit in exits {
+        assert!(cli.contains(&format!("\n| {} |", exit.code())), "docs/cli.md does not list {exit:?}");
+    }
+    assert!(cli.contains("| the command's own |") && cli.contains("| 128+n |"));
 }
 
 #[test]
