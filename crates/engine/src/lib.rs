@@ -39,7 +39,7 @@ use model::{Event, Subject, Timestamp};
 
 pub use agents::AtWork;
 pub use applying::{AppliedTask, ApplyOrder};
-pub use base::Helper;
+pub use base::{CommittedFile, Helper};
 pub use config::Config;
 pub use error::EngineError;
 pub use gate::ApplyMode;

@@ -5,6 +5,7 @@
 //! not at all, and is never written again. Tasks of one workspace that start from one commit share it.
 //! Leaves to others: what is in the base. It is as little to be trusted as the repository.
 
+mod committed;
 mod garbage;
 mod helper;
 
@@ -24,6 +25,7 @@ use crate::outcome::{Finished, Outcome};
 use crate::tasks::about;
 use crate::{Engine, Workspace};
 
+pub use committed::CommittedFile;
 pub use helper::Helper;
 
 /// The name by which policy knows this helper.

@@ -106,6 +106,7 @@ impl SettingsFile {
         if reader.problems.is_empty() {
             Ok(Self { source: reader.source, settings: reader.settings })
         } else {
+            reader.problems.sort_by_key(|problem| (problem.place.line, problem.place.column));
             Err(reader.problems)
         }
     }

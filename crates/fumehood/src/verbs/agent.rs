@@ -9,9 +9,6 @@ mod report;
 mod session;
 mod source;
 
-use std::fs::File;
-use std::io::Read;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use engine::{Engine, Workspace};
@@ -23,22 +20,18 @@ use model::task::{Task, TaskState};
 use super::apply::after_run;
 use super::context::Context;
 use super::mutant;
+use super::repository::tightened;
 use crate::args::{AgentArgs, ApplyMode, Global, TaskResumeArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Console;
-use crate::settings::{
-    Environment, ModelSetting, REPOSITORY_FILE, Setting, Settings, SettingsError, SettingsFile, Source,
-};
+use crate::settings::{Environment, ModelSetting, Setting};
 
 pub(super) use call::Made;
 pub(super) use interrupt::Interrupt;
 pub(super) use report::{Steps, document};
 pub(super) use session::{End, Job, Plan, Watch, announce};
 pub(super) use source::ModelSource;
-
-/// The largest settings file of a repository that is read.
-const SETTINGS_MAX: u64 = 1 << 20;
 
 /// Lets a model work on a new task.
 pub(super) fn agent(
@@ -144,7 +137,7 @@ fn work(
     };
     announce(engine, &task.id, &source, &plan)?;
     let task = ready(context, engine, workspace, task, started.from_commit)?;
-    let settings = tightened(context, engine, &task)?;
+    let settings = tightened(context, engine, &task, workspace)?;
     let holds = settings.profile(Some(&plan.asked.name))?.profile;
     let job = Job { context, engine, task, workspace: workspace.clone(), source, plan, holds };
     let interrupt = Interrupt::start()?;
@@ -177,26 +170,6 @@ fn ready(
         engine.set_task_state(&task.id, TaskState::Open)?;
     }
     Ok(Task { state: TaskState::Open, ..task })
-}
-
-/// Returns the settings, tightened by the repository's own as the base commit has them. What the working tree says does
-/// not count, and neither does anything there when the task starts from it.
-pub(super) fn tightened(context: &Context<'_>, engine: &Engine, task: &Task) -> Result<Settings, CliError> {
-    let settings = context.settings.clone();
-    let Base::Commit { commit } = &task.base else { return Ok(settings) };
-    let path = engine.base_directory(task).join(REPOSITORY_FILE);
-    let mut options = File::options();
-    // A link would have somebody else's file read.
-    options.read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-    let file = match options.open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(settings),
-        Err(error) => return Err(CliError::file("read", REPOSITORY_FILE)(error)),
-    };
-    let mut text = String::new();
-    file.take(SETTINGS_MAX).read_to_string(&mut text).map_err(CliError::file("read", REPOSITORY_FILE))?;
-    let source = Source::Repository { commit: Some(commit.clone()), path: REPOSITORY_FILE.into() };
-    Ok(settings.tightened_by(SettingsFile::parse(&text, source).map_err(SettingsError::File)?))
 }
 
 /// Is the process that speaks with the model: it talks to us over its standard streams.

@@ -17,6 +17,7 @@ mod look;
 mod mutant;
 mod order;
 mod partial;
+mod repository;
 mod reproduce;
 mod run;
 mod secrets;

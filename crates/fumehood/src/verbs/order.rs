@@ -11,11 +11,11 @@ use model::task::Task;
 use model::text::escape;
 use model::{ActionRequest, Grant, OsText, Tool, WorkspacePath};
 
-use super::agent::tightened;
 use super::context::Context;
 use super::diff::pathspecs_in;
 use super::mutant;
 use super::partial::Partial;
+use super::repository::tightened;
 use crate::args::{EnvSetting, InputSetting, SandboxOptions};
 use crate::error::CliError;
 
@@ -37,7 +37,7 @@ pub(super) fn order(
     wanted: Wanted<'_>,
 ) -> Result<Order, CliError> {
     let options = wanted.options;
-    let settings = tightened(context, engine, task)?;
+    let settings = tightened(context, engine, task, workspace)?;
     let holds = settings.profile(options.profile.as_deref())?;
     let asked = holds.asked(&options.limits);
     let argv = wanted.argv.into_iter().map(os_text).collect::<Result<_, _>>()?;

@@ -8,11 +8,11 @@ use inspect::Finder;
 use model::task::Task;
 use model::{ActionRequest, Digest, FileKind, OsText, Tool, WorkspacePath};
 
-use super::agent::tightened;
 use super::context::Context;
 use super::launch::{Streams, launch};
 use super::look::document;
 use super::order::environment;
+use super::repository::tightened;
 use super::run::own_shell;
 use super::{mutant, order};
 use crate::args::ReproduceArgs;
@@ -98,7 +98,7 @@ fn again(
     variables: BTreeMap<String, OsText>,
     shell: bool,
 ) -> Result<Order, CliError> {
-    let settings = tightened(context, engine, task)?;
+    let settings = tightened(context, engine, task, &workspace)?;
     let profile = settings.profile(Some(&action.grant.profile.name))?.profile;
     let mut grant = action.grant.clone();
     let mut tool = action.request.tool.clone();
