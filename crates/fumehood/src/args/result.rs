@@ -148,7 +148,8 @@ Examples:
   fumehood fork
   fumehood fork task-aaaaaaaaaaaaaaaa --at act-aaaaaaaaaaaaaaaa
 
-Prints the new task. The two share their layers so far and no later ones.";
+Prints the new task. The two share their layers so far and no later ones. Later runs in the directory belong to the new
+task, because it was opened last; --task names the other.";
 
 /// Arguments of `fork`.
 #[derive(Debug, Args)]

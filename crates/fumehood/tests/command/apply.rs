@@ -1,0 +1,88 @@
+//! `apply` and `run --apply`: what reaches the host's directory, and what does not.
+
+use std::fs;
+
+use super::bench::{Bench, fits};
+
+#[test]
+fn a_task_is_applied_in_full_and_closed() {
+    let bench = Bench::new();
+    bench.sh(
+        "sed -i s/two/TWO/ README; mkdir new; echo n > new/file; rm -r docs; mkdir build; echo o > build/o",
+    );
+    let look = bench.json(&["apply", "--dry-run", "--json"]);
+    fits("apply", &look);
+    assert_eq!(bench.read("README"), "one\ntwo\nthree\n", "it was only looked at");
+    let done = bench.json(&["apply", "--json"]);
+    fits("apply", &done);
+    assert_eq!(
+        (&done["state"], done["held_back"].as_array().map(Vec::len)),
+        (&"applied".into(), Some(0)),
+        "{done:#}"
+    );
+    assert_eq!(bench.read("README"), "one\nTWO\nthree\n");
+    assert!(bench.file("new/file").exists() && !bench.file("docs").exists());
+    assert!(!bench.file("build").exists(), "git ignores it");
+    let closed = bench.run(&["apply"]);
+    assert!(closed.code == Some(125) && closed.err.contains("no open task"), "{closed:?}");
+}
+
+#[test]
+fn what_is_protected_waits_and_the_rest_goes() {
+    let bench = Bench::new();
+    let line = "echo x > plain; mkdir -p .github/workflows; echo ci > .github/workflows/ci.yml; echo h > .git/hooks/pre-commit";
+    let answer = bench.run(&["run", "--apply", "clean", "--", "sh", "-c", line]);
+    assert_eq!(answer.code, Some(0), "the command's own: {answer:?}");
+    assert!(bench.file("plain").exists() && !bench.file(".github").exists());
+    assert!(!bench.file(".git/hooks/pre-commit").exists());
+    assert!(answer.err.contains("held back") && answer.err.contains(".github"), "{answer:?}");
+    let named = bench.run(&["apply", "--protected", ".github/workflows/ci.yml"]);
+    assert_eq!(bench.read(".github/workflows/ci.yml"), "ci\n", "{named:?}");
+    assert!(!bench.file(".git/hooks/pre-commit").exists(), "git's own files are never applied");
+}
+
+#[test]
+fn an_edit_of_the_host_is_never_overwritten() {
+    let bench = Bench::new();
+    bench.sh("echo theirs > README; echo theirs > docs/page");
+    bench.write("README", "ours\n");
+    let answer = bench.run(&["apply"]);
+    assert_eq!(answer.code, Some(1), "{answer:?}");
+    assert_eq!((bench.read("README").as_str(), bench.read("docs/page").as_str()), ("ours\n", "theirs\n"));
+    let beside: Vec<_> = fs::read_dir(bench.path("ws"))
+        .expect("is there")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.starts_with("README.fumehood-task-"))
+        .collect();
+    assert_eq!(beside.len(), 1, "both are kept: {answer:?}");
+    assert_eq!(bench.read(&beside[0]), "theirs\n");
+}
+
+#[test]
+fn a_part_of_a_task_can_be_applied() {
+    let bench = Bench::new();
+    bench.sh("echo a > src/a; echo b > docs/b");
+    assert_eq!(bench.run(&["apply", "--", "src"]).code, Some(0));
+    assert!(bench.file("src/a").exists() && !bench.file("docs/b").exists());
+    assert_eq!(
+        bench.json(&["task", "list", "--json"])["tasks"][0]["state"],
+        "open",
+        "the rest is still there"
+    );
+    assert_eq!(bench.run(&["apply"]).code, Some(0));
+    assert!(bench.file("docs/b").exists());
+}
+
+#[test]
+fn nothing_is_applied_unless_it_was_asked_for() {
+    let bench = Bench::new();
+    for mode in [&[][..], &["--apply", "never"], &["--apply", "ask"]] {
+        let words = [&["run"], mode, &["--", "sh", "-c", "echo x > made"]].concat();
+        bench.run(&words);
+        assert!(!bench.file("made").exists(), "{mode:?}: there is no terminal");
+    }
+    bench.run(&["run", "--apply", "always", "--", "true"]);
+    assert!(!bench.file("made").exists(), "the run itself changed nothing");
+    bench.run(&["run", "--apply", "always", "--", "sh", "-c", "echo y > also"]);
+    assert!(bench.file("made").exists() && bench.file("also").exists());
+}

@@ -1,0 +1,8 @@
+//! The verbs with the real program, in real sandboxes. Works as root and as an ordinary user; needs git.
+#![allow(clippy::disallowed_methods, reason = "the tests start the program")]
+
+mod apply;
+mod bench;
+mod bwrap;
+mod history;
+mod run;
