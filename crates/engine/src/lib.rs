@@ -31,6 +31,7 @@ mod recover;
 mod review;
 mod stop;
 mod tasks;
+mod unapplying;
 mod workspace;
 
 use audit::Log;

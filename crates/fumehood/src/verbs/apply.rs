@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use engine::{ApplyOrder, Engine};
+use engine::{AppliedTask, ApplyOrder, Engine};
 use gate::ApplyMode as Mode;
 use inspect::diff::{DiffBounds, differences, for_people};
 use inspect::{Consent, Held};
@@ -116,7 +116,12 @@ fn take_over(
         ApplyOrder { principal, mode: gate_mode, include_ignored, only: &wanted, consent },
     )?;
     drop(progress);
-    Ok(Some(ApplyDocument {
+    Ok(Some(document(task, done)))
+}
+
+/// Returns what was done, as programs read it.
+pub(super) fn document(task: &Task, done: AppliedTask) -> ApplyDocument {
+    ApplyDocument {
         task: task.id.clone(),
         state: done.state,
         dry_run: false,
@@ -124,7 +129,7 @@ fn take_over(
         merged: done.applied.merged,
         conflicts: done.applied.conflicts.into_iter().map(ConflictRow::from).collect(),
         held_back: done.held,
-    }))
+    }
 }
 
 /// Shows what would be written and asks for it; then each protected change with its difference, and asks for that.

@@ -12,14 +12,33 @@ use crate::exit::Exit;
 use crate::output::render;
 use crate::output::shape::UndoDocument;
 
-/// Takes the newest layers off a task.
+/// Takes the newest layers off a task, or takes back what was applied.
 pub(super) fn undo(context: &Context<'_>, args: &UndoArgs) -> Result<Exit, CliError> {
     let engine = context.engine()?;
+    if args.applied {
+        return taken_back(context, &engine, args);
+    }
     let task = choose(context, &engine, &args.which)?;
     let first = first_to_go(&engine, &task, args)?;
     let document = UndoDocument { layers: engine.undo(&task, Some(&first))?, task: task.id };
     context.console.answer(&document, |paint| render::undo(&document, paint));
     Ok(Exit::Success)
+}
+
+/// Puts back what the last apply overwrote.
+fn taken_back(context: &Context<'_>, engine: &Engine, args: &UndoArgs) -> Result<Exit, CliError> {
+    let task = match &args.which.task {
+        Some(named) => engine.store().read(|reader| reader.find_task(named.as_str()))?,
+        None => {
+            let workspace = context.workspace(args.which.workspace.as_deref())?;
+            let none = || CliError::Cannot(format!("nothing is applied in `{}`", workspace.key.path));
+            engine.last_applied(&workspace.key)?.ok_or_else(none)?
+        }
+    };
+    let done = engine.undo_applied(&task, &context.principal())?;
+    let document = super::apply::document(&task, done);
+    context.console.answer(&document, |paint| render::taken_back(&document, paint));
+    Ok(Exit::answer(document.held_back.is_empty()))
 }
 
 /// Returns the oldest layer that is to be taken off.

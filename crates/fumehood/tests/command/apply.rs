@@ -86,3 +86,29 @@ fn nothing_is_applied_unless_it_was_asked_for() {
     bench.run(&["run", "--apply", "always", "--", "sh", "-c", "echo y > also"]);
     assert!(bench.file("made").exists() && bench.file("also").exists());
 }
+
+#[test]
+fn what_was_applied_is_taken_back_where_nobody_changed_it_since() {
+    let bench = Bench::new();
+    bench.sh("echo theirs > README; echo theirs > src/code; echo made > made; rm docs/page");
+    assert_eq!(bench.run(&["apply"]).code, Some(0));
+    bench.write("src/code", "edited since\n");
+    let back = bench.run(&["undo", "--applied", "--json"]);
+    assert_eq!(back.code, Some(1), "{back:?}");
+    let document = serde_json::from_str(&back.out).expect("is JSON");
+    fits("apply", &document);
+    assert_eq!(
+        (bench.read("README").as_str(), bench.read("docs/page").as_str()),
+        ("one\ntwo\nthree\n", "page\n")
+    );
+    assert_eq!(bench.read("src/code"), "edited since\n");
+    assert!(!bench.file("made").exists());
+    assert_eq!(bench.json(&["task", "list", "--json"])["tasks"][0]["state"], "open");
+    assert_eq!(bench.sh("cat README").out, "theirs\n", "the layers are still there");
+    let again = bench.run(&["undo", "--applied"]);
+    assert!(
+        again.code == Some(125) && again.err.contains("nothing is applied"),
+        "taken back already: {again:?}"
+    );
+    assert_eq!(bench.run(&["audit", "verify"]).code, Some(0));
+}

@@ -69,6 +69,12 @@ pub fn applied(document: &ApplyDocument, paint: Paint) -> String {
     text + &format!("{} {done}{left}\n", counted(number, "change"))
 }
 
+/// Says what was taken back from the host's directory, and what was held back because it was changed since.
+pub fn taken_back(document: &ApplyDocument, paint: Paint) -> String {
+    let text = change_list(&document.changes, paint) + &held_back(&document.held_back, paint);
+    text + &format!("{} taken back\n", counted(document.changes.len() as u64, "change"))
+}
+
 /// Shows the changes as a list, with the sum and what is held back.
 pub fn changes(document: &DiffDocument, paint: Paint) -> String {
     if document.changes.is_empty() {

@@ -15,7 +15,7 @@ mod why;
 pub use action::{action, outcome_line};
 pub use agent::{agent, agent_step, refused_by};
 pub use demo::demo;
-pub use diff::{applied, change_list, changes, diff, patch};
+pub use diff::{applied, change_list, changes, diff, patch, taken_back};
 pub use doctor::doctor;
 pub use lists::{artifacts, config, gc, log, problems, task, tasks, undo};
 pub use reproduce::reproduced;

@@ -302,7 +302,7 @@ pub struct UndoDocument {
     pub layers: Vec<ActionId>,
 }
 
-/// `apply --json`, and `apply --dry-run --json`.
+/// `apply --json`, `apply --dry-run --json` and `undo --applied --json`, where `changes` are those that were taken back.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct ApplyDocument {
     /// The task.

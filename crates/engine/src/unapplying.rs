@@ -1,0 +1,135 @@
+//! Taking back what was applied: decided and recorded like applying, and done by `apply`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use gate::{Apply, ApplyMode, ApplySource, Approval, Decision, Subject as _};
+use inspect::protected::classify;
+use model::action::Principal;
+use model::event::{Event, HeldBack};
+use model::task::{Task, TaskState, WorkspaceKey};
+use model::{Change, TaskId, Timestamp};
+
+use crate::apply::{self, Applied, Target};
+use crate::clock::now;
+use crate::error::EngineError;
+use crate::store::LayerState;
+use crate::tasks::about;
+use crate::{AppliedTask, Engine};
+
+/// The journals of an apply and of taking it back, in the directory of what it overwrote.
+const APPLIED: &str = "apply.json";
+const TAKEN_BACK: &str = "undo.json";
+/// How long the yes of the person who takes something back holds.
+const CONSENT_HOLDS: Duration = Duration::from_secs(300);
+
+impl Engine {
+    /// Returns the task of a workspace whose changes were applied last and not taken back.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn last_applied(&self, workspace: &WorkspaceKey) -> Result<Option<Task>, EngineError> {
+        let tasks = self.store().read(|reader| reader.tasks())?;
+        let here =
+            tasks.into_iter().map(|overview| overview.task).filter(|task| task.workspace == *workspace);
+        let applied = here.filter_map(|task| Some((self.newest_capture(&task.id)?.0, task)));
+        Ok(applied.max_by_key(|(time, _)| *time).map(|(_, task)| task))
+    }
+
+    /// Puts back what the last apply of a task overwrote, where the host has not changed it since, and opens the task
+    /// again. What has been changed is held back.
+    ///
+    /// # Errors
+    /// When nothing was applied, the task is busy, or nothing could be taken back.
+    pub fn undo_applied(&self, task: &Task, principal: &Principal) -> Result<AppliedTask, EngineError> {
+        let _one_at_a_time = self.lock_idle(&task.id)?;
+        let nothing =
+            || EngineError::Nothing(format!("nothing of task {} is applied, or it was taken back", task.id));
+        let (_, captured) = self.newest_capture(&task.id).ok_or_else(nothing)?;
+        if let Err(held) = self.may_take_back(task, principal)? {
+            return Ok(AppliedTask { applied: Applied::default(), held, state: task.state });
+        }
+        let workspace = task.workspace.path.to_path_buf();
+        let target = Target { workspace: &workspace, captured: &captured, task: &task.id };
+        let applied = apply::undo(&target)?;
+        let held = applied.held_back();
+        let event = Event::AppliedUndone { changes: applied.changes.clone(), held_back: held.clone() };
+        let layers = self.store().read(|reader| reader.layers(&task.id))?;
+        let again = layers.iter().filter(|layer| layer.state == LayerState::Applied);
+        self.record(&about(&task.id), &event, |writer, _| {
+            again
+                .into_iter()
+                .try_for_each(|layer| writer.set_layer_state(&task.id, &layer.action, LayerState::Kept))
+        })?;
+        if task.state == TaskState::Applied {
+            self.set_task_state(&task.id, TaskState::Open)?;
+        }
+        Ok(AppliedTask { applied, held, state: TaskState::Open })
+    }
+
+    /// Asks the policy, and records what it says. Whoever types this has said yes to it.
+    fn may_take_back(
+        &self,
+        task: &Task,
+        principal: &Principal,
+    ) -> Result<Result<(), Vec<HeldBack>>, EngineError> {
+        let changes = self.last_written(&task.id)?;
+        let classes: BTreeSet<String> = changes
+            .iter()
+            .flat_map(|change| classify(&change.path))
+            .map(|class| class.code().to_owned())
+            .collect();
+        let source = ApplySource { task: &task.id, workspace: &task.workspace.path, layers: &[] };
+        let apply = Apply::new(principal.clone(), ApplyMode::Always, source, &changes, classes);
+        let time = now();
+        let nanos = u64::try_from(CONSENT_HOLDS.as_nanos()).unwrap_or(u64::MAX);
+        let approval = Approval {
+            subject: apply.digest(),
+            approver: principal.clone(),
+            role: "person".to_owned(),
+            expires: Timestamp::from_nanos(time.as_nanos().saturating_add(nanos)),
+        };
+        let decision = self.gate.decide_apply(apply, &[approval], time);
+        let receipt = self.log.append(&about(&task.id), &decision.event(), time)?;
+        match decision {
+            Decision::Allow(yes) | Decision::Narrow(yes) => {
+                let permit =
+                    yes.recorded(&receipt).map_err(|mismatch| EngineError::Nothing(mismatch.to_string()))?;
+                drop(permit.spend());
+                Ok(Ok(()))
+            }
+            other => {
+                let (reason, why) = (other.record().reason.clone(), other.record().advice.clone());
+                let held = changes.into_iter().map(|change| HeldBack {
+                    path: change.path.into(),
+                    reason: reason.clone(),
+                    why: why.clone(),
+                });
+                Ok(Err(held.collect()))
+            }
+        }
+    }
+
+    /// Returns what the last apply wrote, from the record.
+    fn last_written(&self, task: &TaskId) -> Result<Vec<Change>, EngineError> {
+        let events = self.events_of_task(task)?;
+        let last = events.into_iter().rev().find_map(|event| match event {
+            Event::Applied { changes, .. } if !changes.is_empty() => Some(changes),
+            _ => None,
+        });
+        Ok(last.unwrap_or_default())
+    }
+
+    /// Returns the directory of what the last apply overwrote, when it was not taken back, and when that was.
+    fn newest_capture(&self, task: &TaskId) -> Option<(SystemTime, PathBuf)> {
+        let entries = fs::read_dir(self.places().task(task).join("applied")).ok()?;
+        let captured = entries.flatten().filter_map(|entry| {
+            let path = entry.path();
+            let applied = fs::metadata(path.join(APPLIED)).and_then(|file| file.modified()).ok()?;
+            (!path.join(TAKEN_BACK).exists()).then_some((applied, path))
+        });
+        captured.max()
+    }
+}
