@@ -6,3 +6,4 @@ mod bench;
 mod bwrap;
 mod history;
 mod run;
+mod terminal;
