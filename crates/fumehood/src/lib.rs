@@ -34,8 +34,8 @@ pub fn main() -> ExitCode {
     };
     let console = Console::new(&cli.global, &environment);
     let voice = Voice::of(&cli.verb);
-    let exit = verbs::dispatch(cli, &console, environment)
-        .unwrap_or_else(|error| failed(&console, &error, voice));
+    let exit =
+        verbs::dispatch(cli, &console, environment).unwrap_or_else(|error| failed(&console, &error, voice));
     if console.is_lost() {
         console.say_always("fumehood: cannot write all of standard output: is the disk full?");
         return Exit::Failed.into();
