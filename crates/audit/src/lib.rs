@@ -1,7 +1,7 @@
 //! The record: an append-only chain of events that shows when one was edited, dropped, swapped, duplicated or cut.
 //!
 //! Guarantees: a [`Receipt`] exists only for an event that a storage said is durable; every record carries the
-//! digest of the one before it, back to a value that names the log; [`verify`] names the first record that is not
+//! digest of the one before it, back to a value that names the log; [`verify()`] names the first record that is not
 //! as it was written, reads any bytes without a panic, and holds one record in memory at a time.
 //!
 //! Leaves to others: where records are kept (a [`Storage`]; the one on a disk is in `engine`), what time it is, and

@@ -3,7 +3,7 @@
 //! Guarantees: for every number and every argument the program answers what the first row that applies says, and the
 //! default where there is none; a call made through another machine's table is stopped before its number is looked
 //! at. Numbers are found by halving, so a call costs about ten comparisons, and the kernel remembers those that are
-//! always allowed and runs no instruction for them. Leaves to others: the rows, and loading ([`super::load`]).
+//! always allowed and runs no instruction for them. Leaves to others: the rows, and loading ([`super::load()`]).
 //!
 //! Why this is not `seccompiler`: a filter of that crate knows one action for what matches and one for what does not,
 //! none of them is the notification, and it looks for a number by comparing with each one in turn.
