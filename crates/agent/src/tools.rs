@@ -5,8 +5,6 @@
 //! holds that for links too.
 //! Leaves to others: whether the proposal is allowed, and everything that it does.
 
-mod patch;
-
 use std::path::Path;
 
 use model::{OsText, Tool, WorkspacePath};
@@ -205,7 +203,7 @@ fn run_command(arguments: RunCommand, workspace: &Path) -> Result<Meaning, Strin
 }
 
 fn apply_patch(text: &str, workspace: &Path) -> Result<Tool, String> {
-    let patch = patch::parse(text)?;
+    let patch = model::patch::parse(text).map_err(|error| error.to_string())?;
     for line in &patch.added {
         refuse_marks(line)?;
     }

@@ -1,7 +1,7 @@
 //! Receipts: the proof that one event is on the record.
 
-use model::Digest;
 use model::event::{DecisionRecord, Event};
+use model::{Digest, Subject};
 
 use crate::record::Record;
 
@@ -22,7 +22,7 @@ use crate::record::Record;
 /// ```
 /// ```compile_fail
 /// fn forged(digest: model::Digest) -> audit::Receipt {
-///     audit::Receipt { seq: 1, digest, event: "decided", decided: None }
+///     audit::Receipt { seq: 1, digest, event: "decided", about: model::Subject::default(), decided: None }
 /// }
 /// ```
 ///
@@ -33,6 +33,7 @@ pub struct Receipt {
     seq: u64,
     digest: Digest,
     event: &'static str,
+    about: Subject,
     decided: Option<(Digest, DecisionRecord)>,
 }
 
@@ -43,7 +44,13 @@ impl Receipt {
             Event::Decided { digest, decision } => Some((*digest, decision.clone())),
             _ => None,
         };
-        Self { seq: record.seq, digest: record.digest, event: event.name(), decided }
+        Self {
+            seq: record.seq,
+            digest: record.digest,
+            event: event.name(),
+            about: record.subject.clone(),
+            decided,
+        }
     }
 
     /// Returns the record's place.
@@ -61,8 +68,11 @@ impl Receipt {
         self.event
     }
 
-    /// Tells whether this is the receipt of exactly this decision about exactly this action.
-    pub fn covers_decision(&self, action: &Digest, decision: &DecisionRecord) -> bool {
-        self.decided.as_ref().is_some_and(|(digest, recorded)| digest == action && recorded == decision)
+    /// Tells whether this is the receipt of exactly this decision about exactly this action: the same request made
+    /// a second time is another action, and needs a record of its own.
+    pub fn covers_decision(&self, about: &Subject, action: &Digest, decision: &DecisionRecord) -> bool {
+        let decided = self.decided.as_ref();
+        self.about == *about
+            && decided.is_some_and(|(digest, recorded)| digest == action && recorded == decision)
     }
 }

@@ -16,16 +16,17 @@ fn a_receipt_covers_exactly_the_decision_that_was_recorded() {
     let receipt = log.append(&subject(1), &decided("build"), NOW).unwrap();
     let action = Digest::of(b"build");
     assert_eq!((receipt.seq(), receipt.event_name()), (1, "decided"));
-    assert!(receipt.covers_decision(&action, &decision("build")));
-    assert!(!receipt.covers_decision(&action, &decision("other")));
-    assert!(!receipt.covers_decision(&Digest::of(b"other"), &decision("build")));
+    assert!(receipt.covers_decision(&subject(1), &action, &decision("build")));
+    assert!(!receipt.covers_decision(&subject(2), &action, &decision("build")));
+    assert!(!receipt.covers_decision(&subject(1), &action, &decision("other")));
+    assert!(!receipt.covers_decision(&subject(1), &Digest::of(b"other"), &decision("build")));
 }
 
 #[test]
 fn the_receipt_of_another_event_covers_no_decision() {
     let log = Log::open(MemoryStorage::new(log_id(1))).unwrap();
     let receipt = log.append(&subject(1), &awkward(1), NOW).unwrap();
-    assert!(!receipt.covers_decision(&Digest::of(b"build"), &decision("build")));
+    assert!(!receipt.covers_decision(&subject(1), &Digest::of(b"build"), &decision("build")));
 }
 
 #[test]

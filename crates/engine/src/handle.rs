@@ -262,5 +262,10 @@ fn facts(order: &Order, action: &Action) -> Facts {
         .iter()
         .map(|path| (path.clone(), classify(path).into_iter().map(|class| class.code().to_owned()).collect()))
         .collect();
-    Facts { classes, inputs: order.grant.inputs.clone(), ..Facts::new(order.profile.clone(), now()) }
+    // Who asks for an input is who named it; what an agent asks for was named by nobody.
+    let inputs = match action.request().principal {
+        Principal::User(_) | Principal::Engine => order.grant.inputs.clone(),
+        Principal::Agent(_) => Vec::new(),
+    };
+    Facts { classes, inputs, ..Facts::new(order.profile.clone(), now()) }
 }

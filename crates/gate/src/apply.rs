@@ -17,6 +17,7 @@ use crate::facts::Classes;
 #[derive(Debug)]
 pub struct Apply {
     principal: Principal,
+    task: TaskId,
     workspace: OsText,
     mode: ApplyMode,
     classes: Classes,
@@ -75,7 +76,16 @@ impl Apply {
         canonical.value(&changes).value(&classes);
         let kinds = changes.iter().map(|change| kind_name(change.file)).collect();
         let (workspace, digest) = (workspace.clone(), canonical.digest());
-        Self { principal, workspace, mode, classes, kinds, changes: changes.len(), digest }
+        Self {
+            principal,
+            task: task.clone(),
+            workspace,
+            mode,
+            classes,
+            kinds,
+            changes: changes.len(),
+            digest,
+        }
     }
 
     /// Returns who wants it.
@@ -107,6 +117,10 @@ impl Apply {
 impl Subject for Apply {
     fn digest(&self) -> Digest {
         self.digest
+    }
+
+    fn about(&self) -> model::Subject {
+        model::Subject { task: Some(self.task.clone()), action: None }
     }
 }
 

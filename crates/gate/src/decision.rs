@@ -16,6 +16,9 @@ use serde::Serialize;
 pub trait Subject {
     /// Returns the digest over all that decides what will happen.
     fn digest(&self) -> Digest;
+
+    /// Returns what the record files the decision under; a receipt for anything else makes no permit.
+    fn about(&self) -> model::Subject;
 }
 
 /// What was decided. Every one is recorded before anybody acts on it.
@@ -135,7 +138,7 @@ impl<S: Subject> Authorization<S> {
     /// # Errors
     /// When the receipt is for another decision. The authorization is spent all the same.
     pub fn recorded(self, receipt: &Receipt) -> Result<Permit<S>, ReceiptMismatch> {
-        if receipt.covers_decision(&self.subject.digest(), &self.record) {
+        if receipt.covers_decision(&self.subject.about(), &self.subject.digest(), &self.record) {
             Ok(Permit { subject: self.subject })
         } else {
             Err(ReceiptMismatch)
@@ -189,6 +192,10 @@ impl Granted {
 impl Subject for Granted {
     fn digest(&self) -> Digest {
         self.action.digest()
+    }
+
+    fn about(&self) -> model::Subject {
+        model::Subject { task: Some(self.action.task().clone()), action: Some(self.action.id().clone()) }
     }
 }
 

@@ -255,7 +255,10 @@ mod tests {
             Tool::List { path: None },
             Tool::Search { pattern: "x".to_owned(), path: Some(path("a/b")) },
             Tool::Write { path: path("a/b"), content: String::new() },
-            Tool::Patch { paths: vec![path("a"), path("b")], diff: String::new() },
+            Tool::Patch {
+                paths: vec![path("a"), path("b")],
+                diff: "--- a/a\n+++ b/b\n@@ -1 +1 @@\n-a\n+b\n".to_owned(),
+            },
         ]
     }
 

@@ -43,6 +43,14 @@ fn the_receipt_of_another_action_is_refused() {
 }
 
 #[test]
+fn the_receipt_of_the_same_request_made_another_time_is_refused() {
+    let (event, authorization) = allowed(action(user(), run(&["make"])));
+    let mut about = gate::Subject::about(authorization.subject());
+    about.action = Some(model::ActionId::from_random([9; 10]));
+    assert_eq!(authorization.recorded(&record_about(&about, &event)).err(), Some(ReceiptMismatch));
+}
+
+#[test]
 fn the_receipt_of_another_decision_about_the_same_action_is_refused() {
     let (event, authorization) = allowed(action(user(), run(&["make"])));
     let Event::Decided { digest, mut decision } = event else { panic!("not a decision") };
@@ -66,7 +74,8 @@ fn applying_takes_the_same_way() {
     let decision = gate().decide_apply(apply(user(), ApplyMode::Clean, &changes, &[]), &[], NOW);
     let event = decision.event();
     let Decision::Allow(authorization) = decision else { panic!("not allowed") };
-    let permit = authorization.recorded(&record(&event)).expect("the receipt is its own");
+    let about = gate::Subject::about(authorization.subject());
+    let permit = authorization.recorded(&record_about(&about, &event)).expect("the receipt is its own");
     assert_eq!(permit.subject().principal(), &user());
     assert_eq!(
         gate::Subject::digest(&permit.spend()),

@@ -1,6 +1,6 @@
 //! Requests and actions: what somebody asked for, and what it turned out to be.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use crate::digest::{Canonical, Digest};
 use crate::grant::Grant;
 use crate::id::{ActionId, TaskId};
 use crate::os_text::OsText;
+use crate::patch::{self, PatchError};
 use crate::path::{PathError, WorkspacePath};
 
 /// What somebody asks for. Nothing in it is believed until [`Action::parse`] has looked at it.
@@ -18,7 +19,8 @@ pub struct ActionRequest {
     pub principal: Principal,
     /// What is to be done.
     pub tool: Tool,
-    /// Where the command starts, from the top of the workspace; the top when empty.
+    /// Where a program starts, from the top of the workspace; the top when empty. The other tools name their files
+    /// from the top and have none.
     #[serde(default)]
     pub directory: Option<WorkspacePath>,
     /// Environment variables to set; the values are never recorded.
@@ -76,9 +78,9 @@ pub enum Tool {
     },
     /// Change files of the workspace by a unified diff.
     Patch {
-        /// The files that the diff names.
+        /// The files that the diff names; no more and no fewer.
         paths: Vec<WorkspacePath>,
-        /// The diff.
+        /// The diff, as [`patch::parse`] writes it.
         diff: String,
     },
 }
@@ -153,9 +155,19 @@ pub enum ActionError {
     /// A patch names a path outside the workspace.
     #[error(transparent)]
     Path(#[from] PathError),
-    /// A patch names no file.
-    #[error("the patch names no file: give a unified diff with `--- a/PATH` and `+++ b/PATH` lines")]
-    EmptyPatch,
+    /// A patch is not a unified diff.
+    #[error(transparent)]
+    Patch(#[from] PatchError),
+    /// A patch is not what was read of it: policy would be asked about other files than it changes.
+    #[error(
+        "the diff does not change exactly the files that are named with it: name every file of its `---` and `+++` lines"
+    )]
+    PatchPaths,
+    /// A directory was given to a tool that names files.
+    #[error(
+        "only a command starts in a directory: give the paths of other tools from the top of the workspace"
+    )]
+    Directory,
     /// A search without anything to look for.
     #[error("the search pattern is empty: give a regular expression")]
     EmptyPattern,
@@ -165,7 +177,8 @@ impl Action {
     /// Parses a request, and fixes the digest over all that will decide what it does.
     ///
     /// # Errors
-    /// When the request names no program, no file of a patch, or an impossible variable.
+    /// When the request names no program, an impossible variable, a patch that changes other files than it names, or
+    /// a directory for what does not start in one.
     pub fn parse(
         id: ActionId,
         task: TaskId,
@@ -177,9 +190,12 @@ impl Action {
             Tool::Run { argv } if argv.first().is_none_or(|program| program.as_bytes().is_empty()) => {
                 return Err(ActionError::NoProgram);
             }
-            Tool::Patch { paths, .. } if paths.is_empty() => return Err(ActionError::EmptyPatch),
+            Tool::Patch { paths, diff } => check_patch(paths, diff)?,
             Tool::Search { pattern, .. } if pattern.is_empty() => return Err(ActionError::EmptyPattern),
             _ => {}
+        }
+        if request.directory.is_some() && !matches!(request.tool, Tool::Run { .. }) {
+            return Err(ActionError::Directory);
         }
         if let Some(name) = request.environment.keys().find(|name| !is_variable_name(name)) {
             return Err(ActionError::VariableName(name.clone()));
@@ -217,6 +233,16 @@ impl Action {
     pub fn digest(&self) -> Digest {
         self.digest
     }
+}
+
+/// Checks that policy is asked about the very files that the diff changes.
+fn check_patch(paths: &[WorkspacePath], diff: &str) -> Result<(), ActionError> {
+    let read = patch::parse(diff)?;
+    let named: BTreeSet<WorkspacePath> = paths.iter().cloned().collect();
+    if read.diff != diff || read.files()? != named {
+        return Err(ActionError::PatchPaths);
+    }
+    Ok(())
 }
 
 fn is_variable_name(name: &str) -> bool {
@@ -299,6 +325,42 @@ mod tests {
             let environment = [(name.to_owned(), OsText::try_from("x").expect("no NUL"))].into();
             let request = ActionRequest { environment, ..run(&["true"]) };
             assert_eq!(parse(request), Err(ActionError::VariableName(name.to_owned())));
+        }
+    }
+    const DIFF: &str = "--- a/src/x\n+++ b/src/x\n@@ -1 +1 @@\n-a\n+b\n";
+
+    fn patch(paths: &[&str], diff: &str) -> ActionRequest {
+        let paths = paths.iter().map(|path| WorkspacePath::parse(path).expect("inside")).collect();
+        ActionRequest { tool: Tool::Patch { paths, diff: diff.to_owned() }, ..run(&["true"]) }
+    }
+
+    #[test]
+    fn a_patch_names_exactly_the_files_that_it_changes() {
+        assert!(parse(patch(&["src/x"], DIFF)).is_ok());
+        let hidden = format!("{DIFF}--- /dev/null\n+++ b/.git/hooks/pre-commit\n@@ -0,0 +1 @@\n+sh\n");
+        for (paths, diff) in [
+            (&[][..], DIFF),
+            (&["src/y"], DIFF),
+            (&["src/x", "src/y"], DIFF),
+            (&["src/x"], &hidden),
+            // Read rightly only after its counts are put right: what git makes of it is not what we saw.
+            (&["src/x"], &DIFF.replace("@@ -1 +1 @@", "@@ -1,4 +1,4 @@")),
+        ] {
+            assert_eq!(parse(patch(paths, diff)), Err(ActionError::PatchPaths), "{paths:?} {diff}");
+        }
+        assert!(matches!(parse(patch(&["src/x"], "rename x")), Err(ActionError::Patch(_))));
+        assert!(matches!(parse(patch(&["x"], &DIFF.replace("/src/", "/../"))), Err(ActionError::Path(_))));
+    }
+
+    #[test]
+    fn only_a_command_starts_in_a_directory() {
+        let directory = Some(WorkspacePath::parse(".git").expect("inside"));
+        assert!(parse(ActionRequest { directory: directory.clone(), ..run(&["true"]) }).is_ok());
+        let write =
+            Tool::Write { path: WorkspacePath::parse("hooks/x").expect("inside"), content: String::new() };
+        for tool in [write, patch(&["src/x"], DIFF).tool] {
+            let request = ActionRequest { directory: directory.clone(), tool, ..run(&["true"]) };
+            assert_eq!(parse(request), Err(ActionError::Directory));
         }
     }
 }

@@ -15,6 +15,7 @@ pub mod id;
 pub mod limits;
 pub mod os_text;
 pub mod outcome;
+pub mod patch;
 pub mod path;
 pub mod pathspec;
 pub mod profile;

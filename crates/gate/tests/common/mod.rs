@@ -39,7 +39,9 @@ pub fn write(name: &str) -> Tool {
 }
 
 pub fn patch(names: &[&str]) -> Tool {
-    Tool::Patch { paths: names.iter().map(|name| path(name)).collect(), diff: "--- a\n+++ b\n".to_owned() }
+    let diff =
+        names.iter().map(|name| format!("--- a/{name}\n+++ b/{name}\n@@ -1 +1 @@\n-a\n+b\n")).collect();
+    Tool::Patch { paths: names.iter().map(|name| path(name)).collect(), diff }
 }
 
 pub fn request(principal: Principal, tool: Tool) -> ActionRequest {
@@ -86,8 +88,14 @@ pub fn apply(principal: Principal, mode: ApplyMode, changes: &[Change], names: &
     Apply::new(principal, mode, source, changes, classes(names))
 }
 
-/// Appends an event to a log in memory.
+/// Appends an event about the action that [`parse`] makes to a log in memory.
 pub fn record(event: &Event) -> Receipt {
+    let about =
+        Subject { task: Some(TaskId::from_random([2; 10])), action: Some(ActionId::from_random([1; 10])) };
+    record_about(&about, event)
+}
+
+pub fn record_about(about: &Subject, event: &Event) -> Receipt {
     let log = Log::open(MemoryStorage::new(LogId::from_random([3; 10]))).expect("an empty log opens");
-    log.append(&Subject::default(), event, NOW).expect("memory takes records")
+    log.append(about, event, NOW).expect("memory takes records")
 }

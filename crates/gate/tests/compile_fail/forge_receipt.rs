@@ -1,7 +1,7 @@
 //! A receipt that no log gave.
 
 fn forge(digest: model::Digest) -> audit::Receipt {
-    audit::Receipt { seq: 1, digest, event: "decided", decided: None }
+    audit::Receipt { seq: 1, digest, event: "decided", about: model::Subject::default(), decided: None }
 }
 
 fn main() {}

@@ -149,12 +149,13 @@ impl Bench {
         random[2..].copy_from_slice(&number);
         let (id, task) = (ActionId::from_random(random), TaskId::from_random([0; 10]));
         let action = Action::parse(id, task, request, self.grant.clone(), start).expect("an action");
+        let about = Subject { task: Some(action.task().clone()), action: Some(action.id().clone()) };
         let now = Timestamp::from_nanos(1);
         let classes =
             action.request().tool.writes().iter().map(|path| (path.clone(), Classes::new())).collect();
         let facts = Facts { classes, ..Facts::new(self.grant.profile.clone(), now) };
         let decision = self.gate.decide(action, &facts);
-        let receipt = self.log.append(&Subject::default(), &decision.event(), now).expect("a receipt");
+        let receipt = self.log.append(&about, &decision.event(), now).expect("a receipt");
         match decision {
             Decision::Allow(yes) | Decision::Narrow(yes) => yes.recorded(&receipt).expect("a permit"),
             other => panic!("not allowed: {other:?}"),

@@ -6,17 +6,33 @@
 
 use std::collections::BTreeSet;
 
-use model::text::escape;
+use crate::path::{PathError, WorkspacePath};
+use crate::text::escape;
 
 /// A diff that has been read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Patch {
-    /// The files that it names, each once, in order of their names.
-    pub(super) paths: Vec<String>,
+pub struct Patch {
+    /// The files that it names, each once, in order of their names, as they are written there.
+    pub paths: Vec<String>,
     /// The diff, with counts that are right.
-    pub(super) diff: String,
+    pub diff: String,
     /// The lines that it adds.
-    pub(super) added: Vec<String>,
+    pub added: Vec<String>,
+}
+
+/// Says why a text is not a unified diff, with its line and what to send instead.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PatchError(String);
+
+impl Patch {
+    /// Returns the files that it names as paths from the top of the workspace, each once, in order of their names.
+    ///
+    /// # Errors
+    /// When one of them is absolute or climbs out.
+    pub fn files(&self) -> Result<BTreeSet<WorkspacePath>, PathError> {
+        self.paths.iter().map(WorkspacePath::parse).collect()
+    }
 }
 
 const FORM: &str = "send a unified diff: `--- a/PATH`, `+++ b/PATH`, then `@@ -LINE,COUNT +LINE,COUNT @@` and lines \
@@ -25,11 +41,15 @@ const FORM: &str = "send a unified diff: `--- a/PATH`, `+++ b/PATH`, then `@@ -L
 /// Headers of git that say nothing beyond what `---`, `+++` and the hunks say. They are left out.
 const HARMLESS: [&str; 3] = ["index ", "new file mode 100644", "deleted file mode "];
 
-/// Reads a diff.
+/// Reads a diff. What comes out of it, and only that, reads as itself again.
 ///
 /// # Errors
-/// With a text for the model, when it is not a unified diff.
-pub(super) fn parse(text: &str) -> Result<Patch, String> {
+/// When it is not a unified diff, or names a file in a way that we do not read.
+pub fn parse(text: &str) -> Result<Patch, PatchError> {
+    read(text).map_err(PatchError)
+}
+
+fn read(text: &str) -> Result<Patch, String> {
     let mut reader = Reader { lines: text.lines().collect(), ..Reader::default() };
     while let Some(line) = reader.peek() {
         if line.starts_with("@@ ") {
@@ -315,7 +335,7 @@ mod tests {
             ("diff --git a/x b/y\nrename from x\nrename to y\n", "by run_command"),
         ];
         for (text, expected) in cases {
-            let refused = parse(text).expect_err("is refused");
+            let refused = parse(text).expect_err("is refused").to_string();
             assert!(refused.contains(expected), "{text:?} gave: {refused}");
         }
     }
