@@ -1,7 +1,8 @@
 //! Real work inside without special flags: the same exit codes and the same counts as outside.
 //!
 //! Each project is fetched outside (its name and version stand in the test), then the same command runs inside and
-//! outside in the same directory. The tests say the same things as root and as an ordinary user.
+//! outside in the same directory. Bugs of such projects are mended by agents, with a played model. The tests say the same
+//! things as root and as an ordinary user.
 
 #![allow(
     clippy::disallowed_methods,
@@ -9,6 +10,8 @@
 )]
 
 mod bench;
+mod bugs;
+mod fixes;
 mod managers;
 mod projects;
 mod small;
