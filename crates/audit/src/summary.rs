@@ -41,6 +41,9 @@ pub(crate) fn summary(event: &Event) -> String {
         Event::Applied { changes, held_back } | Event::AppliedUndone { changes, held_back } => {
             format!("{}{}", changed(changes, 0), waiting(held_back))
         }
+        Event::CommitsImported { branch, commit, number, by } => {
+            format!("{} up to {commit} as {branch} by {by}", counted(*number as usize, "commit"))
+        }
         Event::Undone { layers } => listed("layer", layers),
         Event::Forked { from, layers } => format!("from {from} with {}", counted(layers.len(), "layer")),
         Event::TaskState { state } => state.to_string(),

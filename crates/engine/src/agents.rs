@@ -73,7 +73,7 @@ impl Engine {
         io: Io,
         waiting: impl FnOnce(),
     ) -> Result<Outcome, EngineError> {
-        self.take(task, order, Manner { service: None, call: Some(call) }, io, waiting)
+        self.take(task, order, Manner { call: Some(call), ..Manner::default() }, io, waiting)
     }
 
     /// Keeps the next message of a conversation.

@@ -18,7 +18,7 @@ use crate::apply::{self, Applied, Base, BaseStats, Below, Target};
 use crate::clock::now;
 use crate::error::EngineError;
 use crate::handle::new_action_id;
-use crate::review::Review;
+use crate::review::{Review, Scope};
 use crate::store::{LayerState, StoredLayer};
 use crate::tasks::about;
 
@@ -41,6 +41,8 @@ pub struct ApplyOrder<'a> {
     pub only: &'a dyn Fn(&WorkspacePath) -> bool,
     /// Protected paths that a person has looked at and said yes to, and who that was.
     pub consent: Option<Consent>,
+    /// Whether the task stays open even when all of it is written.
+    pub stays_open: bool,
 }
 
 /// What became of applying a task.
@@ -54,6 +56,13 @@ pub struct AppliedTask {
     pub state: TaskState,
 }
 
+impl AppliedTask {
+    /// Returns what it is when nothing was written.
+    pub fn nothing(task: &Task) -> Self {
+        Self { applied: Applied::default(), held: Vec::new(), state: task.state }
+    }
+}
+
 impl Engine {
     /// Writes what a task changed to its directory on the host, as far as policy and a person let it.
     ///
@@ -61,17 +70,18 @@ impl Engine {
     /// When the task is busy, its layers cannot be read, or nothing could be written.
     pub fn apply_task(&self, task: &Task, order: ApplyOrder<'_>) -> Result<AppliedTask, EngineError> {
         let _one_at_a_time = self.lock_idle(&task.id)?;
-        let Review { inspection, layers, .. } = self.review(task, order.include_ignored)?;
+        let Review { inspection, layers, .. } =
+            self.review(task, Scope::ToApply { include_ignored: order.include_ignored })?;
         let (artifacts, held) = released(inspection, order.consent.as_ref())?;
         let all = artifacts.items().len();
         let artifacts = artifacts.narrowed(|change| (order.only)(&change.path));
         let narrowed = artifacts.items().len() < all;
         let (artifacts, refused) = self.permitted(task, &order, &layers, artifacts)?;
-        let applied = self.write(task, &layers, artifacts)?;
+        let applied = self.write(task, "applied", &self.known_base(task, &layers), artifacts)?;
         let mut held: Vec<HeldBack> = held.iter().map(Held::record).collect();
         held.extend(refused);
         held.extend(applied.held_back());
-        let whole = held.is_empty() && !narrowed && applied.is_complete();
+        let whole = held.is_empty() && !narrowed && !order.stays_open && applied.is_complete();
         let event = Event::Applied { changes: applied.changes.clone(), held_back: held.clone() };
         self.record(&about(&task.id), &event, |writer, _| {
             let done = layers.iter().filter(|_| whole);
@@ -98,7 +108,9 @@ impl Engine {
         }
         let mut refused = Vec::new();
         for (classes, changes) in groups {
-            if let Err(why) = self.permit_group(task, order, layers, &classes, &changes)? {
+            let asked =
+                Asked { principal: &order.principal, mode: order.mode, consent: order.consent.as_ref() };
+            if let Err(why) = self.permit_group(task, &asked, layers, &classes, &changes)? {
                 refused.extend(changes.into_iter().map(|change| HeldBack {
                     path: change.path.into(),
                     reason: why.0.clone(),
@@ -113,10 +125,10 @@ impl Engine {
     }
 
     /// Decides about one group and records that; answers with the reason when it is not permitted.
-    fn permit_group(
+    pub(crate) fn permit_group(
         &self,
         task: &Task,
-        order: &ApplyOrder<'_>,
+        asked: &Asked<'_>,
         layers: &[StoredLayer],
         classes: &[&'static str],
         changes: &[Change],
@@ -124,9 +136,9 @@ impl Engine {
         let names: Vec<ActionId> = layers.iter().map(|layer| layer.action.clone()).collect();
         let source = ApplySource { task: &task.id, workspace: &task.workspace.path, layers: &names };
         let classes = classes.iter().map(|class| (*class).to_owned()).collect();
-        let apply = Apply::new(order.principal.clone(), order.mode, source, changes, classes);
+        let apply = Apply::new(asked.principal.clone(), asked.mode, source, changes, classes);
         let time = now();
-        let approvals = approvals(order, &apply, time);
+        let approvals = approvals(asked, &apply, time);
         let decision = self.gate.decide_apply(apply, &approvals, time);
         let receipt = self.log.append(&about(&task.id), &decision.event(), time)?;
         Ok(match decision {
@@ -137,29 +149,33 @@ impl Engine {
         })
     }
 
-    fn write(
+    /// Writes what was permitted, and captures what it overwrites in a directory of its own below `kept`.
+    pub(crate) fn write(
         &self,
         task: &Task,
-        layers: &[StoredLayer],
+        kept: &str,
+        base: &KnownBase,
         artifacts: Artifacts,
     ) -> Result<Applied, EngineError> {
         if artifacts.is_empty() {
             return Ok(Applied::default());
         }
-        let captured = self.places().task(&task.id).join("applied").join(new_action_id()?.as_str());
+        let captured = self.places().task(&task.id).join(kept).join(new_action_id()?.as_str());
         let made = fs::DirBuilder::new().recursive(true).create(&captured);
         made.map_err(EngineError::file("make", &captured))?;
         let workspace = task.workspace.path.to_path_buf();
         let target = Target { workspace: &workspace, captured: &captured, task: &task.id };
-        Ok(apply::apply(artifacts, &self.known_base(task, layers), &target)?)
+        Ok(apply::apply(artifacts, base, &target)?)
+    }
+
+    /// Returns what the run of an action saw below its layer, where that was kept.
+    pub(crate) fn base_stats(&self, task: &TaskId, action: &ActionId) -> Option<BaseStats> {
+        let bytes = fs::read(self.places().layer(task, action).join(BASE_STATS)).ok()?;
+        serde_json::from_slice(&bytes).ok()
     }
 
     fn known_base(&self, task: &Task, layers: &[StoredLayer]) -> KnownBase {
-        let places = self.places();
-        let stats = layers.iter().filter_map(|layer| {
-            let bytes = fs::read(places.layer(&layer.home, &layer.action).join(BASE_STATS)).ok()?;
-            serde_json::from_slice::<BaseStats>(&bytes).ok()
-        });
+        let stats = layers.iter().filter_map(|layer| self.base_stats(&layer.home, &layer.action));
         let checked_out = match task.base {
             model::action::Base::Live => None,
             model::action::Base::Commit { .. } => Some(self.base_of(task)),
@@ -209,9 +225,9 @@ fn classes_of(change: &Change) -> Vec<&'static str> {
 }
 
 /// Makes the approvals that a person's yes to these very changes stands for.
-fn approvals(order: &ApplyOrder<'_>, apply: &Apply, time: Timestamp) -> Vec<Approval> {
+fn approvals(asked: &Asked<'_>, apply: &Apply, time: Timestamp) -> Vec<Approval> {
     let holds = u64::try_from(CONSENT_HOLDS.as_nanos()).unwrap_or(u64::MAX);
-    let consent = order.consent.iter();
+    let consent = asked.consent.into_iter();
     consent
         .map(|consent| Approval {
             subject: apply.digest(),
@@ -222,10 +238,17 @@ fn approvals(order: &ApplyOrder<'_>, apply: &Apply, time: Timestamp) -> Vec<Appr
         .collect()
 }
 
+/// Who asks for changes to be written, and what they said.
+pub(crate) struct Asked<'a> {
+    pub(crate) principal: &'a Principal,
+    pub(crate) mode: ApplyMode,
+    pub(crate) consent: Option<&'a Consent>,
+}
+
 /// What is known of the base of a task: what its runs saw, and the files of a checked out commit.
-struct KnownBase {
-    stats: BTreeMap<WorkspacePath, Below>,
-    checked_out: Option<PathBuf>,
+pub(crate) struct KnownBase {
+    pub(crate) stats: BTreeMap<WorkspacePath, Below>,
+    pub(crate) checked_out: Option<PathBuf>,
 }
 
 impl Base for KnownBase {

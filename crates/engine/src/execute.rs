@@ -43,6 +43,7 @@ pub(crate) struct Run {
     pub(crate) base_kind: Base,
     /// The call of an agent that it carries out.
     pub(crate) call: Option<String>,
+    is_helper: bool,
     workspace: Workspace,
     base: PathBuf,
     base_owner: Identity,
@@ -69,13 +70,13 @@ impl Run {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
         made.map_err(EngineError::file("make", &directory))?;
         let alive = Lock::take(&directory.join(RUN_LOCK), || {})?;
-        // A helper of ours looks at the host's directory: it is what the task's own base is made from.
-        let (base, base_kind, layers) = match manner.service {
-            Some(_) => (task.workspace.path.to_path_buf(), Base::Live, Vec::new()),
-            None => {
-                let layers = engine.store().read(|reader| reader.kept_layers(&task.id))?;
-                (engine.base_of(task), task.base.clone(), layers)
-            }
+        let is_helper = manner.service.is_some();
+        // Most helpers look at the host's directory: it is what the task's own base is made from.
+        let (base, base_kind, layers) = if is_helper && !manner.on_layers {
+            (task.workspace.path.to_path_buf(), Base::Live, Vec::new())
+        } else {
+            let layers = engine.store().read(|reader| reader.kept_layers(&task.id))?;
+            (engine.base_of(task), task.base.clone(), layers)
         };
         let on_disk = std::fs::metadata(&base).map_err(EngineError::file("look at", &base))?;
         let (masked, covers) = engine.masked(&base, order)?;
@@ -85,6 +86,7 @@ impl Run {
             layers,
             base_kind,
             call: manner.call.map(str::to_owned),
+            is_helper,
             base_owner: Identity { uid: on_disk.uid(), gid: on_disk.gid() },
             identity: engine.run_identity(&order.workspace),
             workspace: order.workspace.clone(),
@@ -260,7 +262,7 @@ impl Engine {
         let receipts = self.log.append_all(&entries, |writer| {
             writer.set_ended(&run.action, &execution.ending, &execution.usage, time)?;
             writer.keep_evidence(&run.action, &evidence)?;
-            if keeps_layer(&execution.ending, report) {
+            if !run.is_helper && keeps_layer(&execution.ending, report) {
                 writer.add_layer(&run.task, &run.action)
             } else {
                 Ok(())

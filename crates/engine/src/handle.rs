@@ -38,8 +38,10 @@ pub struct Order {
 /// How an order is taken, beside what it says.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Manner<'m> {
-    /// The service of our own that it is for. It sees the host's directory as it stands, without layers.
+    /// The service of our own that it is for. What it writes is no layer of the task.
     pub(crate) service: Option<&'m str>,
+    /// Whether such a service stands on the layers of the task. Else it sees the host's directory as it stands.
+    pub(crate) on_layers: bool,
     /// The call of an agent that it carries out.
     pub(crate) call: Option<&'m str>,
 }

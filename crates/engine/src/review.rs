@@ -1,6 +1,7 @@
 //! What a task changed, all its layers together: for diffs, and for applying.
 
 use inspect::layer::{self, Bounds};
+use inspect::protected::is_git_bookkeeping;
 use inspect::{Inspection, Report, Rules, Stack};
 use model::task::Task;
 use model::{ActionId, WorkspacePath};
@@ -13,12 +14,25 @@ use crate::store::StoredLayer;
 /// What a task changed.
 #[derive(Debug)]
 pub struct Review {
-    /// Every change, those that git ignores too.
+    /// The changes that were asked for.
     pub report: Report,
     /// What of it may leave.
     pub inspection: Inspection,
     /// The layers that it stands on, oldest first.
     pub layers: Vec<StoredLayer>,
+}
+
+/// Which changes of a task are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// All of them.
+    All,
+    /// Those that somebody decides about before they reach the host: not what git keeps of its own state, and what git
+    /// ignores only when that was asked for.
+    ToApply {
+        /// Whether it was.
+        include_ignored: bool,
+    },
 }
 
 impl Engine {
@@ -55,13 +69,15 @@ impl Engine {
     ///
     /// # Errors
     /// When a layer or the base cannot be read.
-    pub fn review(&self, task: &Task, include_ignored: bool) -> Result<Review, EngineError> {
+    pub fn review(&self, task: &Task, scope: Scope) -> Result<Review, EngineError> {
         let layers = self.store().read(|reader| reader.kept_layers(&task.id))?;
         let stack = self.stack(task, &layers)?;
         let mut report = layer::read(&stack, Bounds::default())?;
         ignore_rules::mark(&mut report.changes, &self.base_of(task));
-        if !include_ignored {
-            report.changes.retain(|change| !change.ignored);
+        if let Scope::ToApply { include_ignored } = scope {
+            report
+                .changes
+                .retain(|change| (include_ignored || !change.ignored) && !is_git_bookkeeping(&change.path));
         }
         let rules = self.rules(task);
         let inspection = inspect::inspect(stack, &report, &rules)?;

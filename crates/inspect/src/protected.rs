@@ -164,6 +164,31 @@ fn parse(text: &str) -> Rules {
     rules
 }
 
+/// What git writes by itself in ordinary work at the top of a repository: nobody decides anything by seeing it, and
+/// like everything in `.git` it is never applied. Hooks, configuration and attributes are not among it.
+const GIT_BOOKKEEPING: [&str; 12] = [
+    "index",
+    "HEAD",
+    "ORIG_HEAD",
+    "FETCH_HEAD",
+    "MERGE_HEAD",
+    "COMMIT_EDITMSG",
+    "AUTO_MERGE",
+    "packed-refs",
+    "gc.log",
+    "objects",
+    "refs",
+    "logs",
+];
+
+/// Tells whether a path is one of the files in which the repository at the top keeps its own state: the index, objects,
+/// branches and their logs.
+pub fn is_git_bookkeeping(path: &WorkspacePath) -> bool {
+    let Some(inside) = path.as_bytes().strip_prefix(b".git/") else { return false };
+    let first = inside.split(|byte| *byte == b'/').next().unwrap_or_default();
+    GIT_BOOKKEEPING.iter().any(|name| name.as_bytes() == first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,6 +5,7 @@
 //! set-id bits. Leaves to others: asking a person, and writing to the host.
 
 mod artifacts;
+mod fetched;
 mod links;
 mod nested;
 mod reason;
@@ -16,7 +17,7 @@ use model::{Change, WorkspacePath};
 
 use crate::error::InspectError;
 use crate::layer::Report;
-use crate::protected::Rules;
+use crate::protected::{Class, Rules};
 use crate::tree::Stack;
 
 pub use artifacts::{Artifact, Artifacts, Reader};
@@ -70,6 +71,28 @@ impl Inspection {
         match self {
             Self::Clean(_) => &[],
             Self::Held(quarantine) => quarantine.held(),
+        }
+    }
+
+    /// Lets out what a fetch of ours wrote to the repository at the top: packs of objects, and the branch that lies at
+    /// `branch`. No configuration, hook or other branch is ever among it, whatever the layers hold.
+    ///
+    /// # Errors
+    /// When the kernel refuses to answer about a path.
+    pub fn fetched(self, branch: &WorkspacePath) -> Result<Artifacts, InspectError> {
+        match self {
+            Self::Clean(artifacts) => Ok(artifacts.narrowed(|_| false)),
+            Self::Held(quarantine) => {
+                let only_git = |reason: &Reason| match reason {
+                    Reason::Protected { class, .. } => *class == Class::GitInternals,
+                    Reason::NestedRepository { directory } => directory.as_bytes() == b".git",
+                    _ => false,
+                };
+                let wanted = quarantine.intrinsic.into_iter().filter(|(change, reasons)| {
+                    fetched::is_fetched(change, branch) && reasons.iter().all(only_git)
+                });
+                artifacts::collect(&quarantine.stack, wanted.map(|(change, _)| change).collect())
+            }
         }
     }
 

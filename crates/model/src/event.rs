@@ -125,6 +125,17 @@ pub enum Event {
         /// What was not, with the reason.
         held_back: Vec<HeldBack>,
     },
+    /// Commits that were made inside came to the host's repository, as a branch of their own.
+    CommitsImported {
+        /// The branch.
+        branch: String,
+        /// The commit that it names.
+        commit: String,
+        /// The commits that are new with it.
+        number: u64,
+        /// The helper that fetched them.
+        by: ActionId,
+    },
     /// The newest layers were taken off the task.
     Undone {
         /// The layers.
@@ -286,6 +297,7 @@ impl Event {
             Self::TornDown { .. } => "torn-down",
             Self::Applied { .. } => "applied",
             Self::AppliedUndone { .. } => "applied-undone",
+            Self::CommitsImported { .. } => "commits-imported",
             Self::Undone { .. } => "undone",
             Self::Forked { .. } => "forked",
             Self::TaskState { .. } => "task-state",

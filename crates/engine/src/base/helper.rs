@@ -1,7 +1,7 @@
 //! Helpers of the engine's own: programs that we run for ourselves, on the same path as everything else.
 
 use model::action::Principal;
-use model::grant::WorkspaceAccess;
+use model::grant::{Input, WorkspaceAccess};
 use model::task::Task;
 use model::{ActionRequest, Grant, OsText, Profile, Tool};
 use sandbox::{Io, Silent};
@@ -11,7 +11,7 @@ use crate::handle::Manner;
 use crate::outcome::Outcome;
 use crate::{Engine, Order, Workspace};
 
-/// A program that we run for ourselves: it reads the host's directory as it stands, read-only, and leaves artifacts.
+/// A program that we run for ourselves. It leaves artifacts.
 #[derive(Debug, Clone)]
 pub struct Helper {
     /// The name by which policy knows it.
@@ -24,6 +24,21 @@ pub struct Helper {
     pub profile: Profile,
     /// What it reads.
     pub workspace: Workspace,
+    /// How it sees that.
+    pub sees: Sees,
+    /// What else it reads.
+    pub inputs: Vec<Input>,
+}
+
+/// How a helper sees the workspace. Nothing that it writes is part of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sees {
+    /// The host's directory as it stands, read-only.
+    Host,
+    /// The host's directory as it stands, with a layer of its own over it.
+    HostWritable,
+    /// What the task made of it, read-only.
+    Task,
 }
 
 impl Engine {
@@ -43,7 +58,10 @@ impl Engine {
             environment: environment.collect::<Result<_, EngineError>>()?,
             purpose: None,
         };
-        let grant = Grant { workspace: WorkspaceAccess::ReadOnly, ..Grant::under(helper.profile.clone()) };
+        let mut grant = Grant { inputs: helper.inputs, ..Grant::under(helper.profile.clone()) };
+        if helper.sees != Sees::HostWritable {
+            grant.workspace = WorkspaceAccess::ReadOnly;
+        }
         let order = Order {
             request,
             grant,
@@ -53,7 +71,8 @@ impl Engine {
             mutant: None,
         };
         let io = Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: None };
-        let manner = Manner { service: Some(helper.service), call: None };
+        let manner =
+            Manner { service: Some(helper.service), on_layers: helper.sees == Sees::Task, call: None };
         self.take(task, order, manner, io, || {})
     }
 }

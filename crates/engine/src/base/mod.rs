@@ -15,6 +15,7 @@ use std::path::Path;
 
 use model::action::{Base, Principal};
 use model::event::Event;
+use model::grant::Input;
 use model::task::{Task, TaskState};
 use model::{ActionId, Ending, Profile};
 use sandbox::Stream;
@@ -26,7 +27,7 @@ use crate::tasks::about;
 use crate::{Engine, Workspace};
 
 pub use committed::CommittedFile;
-pub use helper::Helper;
+pub use helper::{Helper, Sees};
 
 /// The name by which policy knows this helper.
 const SERVICE: &str = "git";
@@ -139,15 +140,15 @@ impl Engine {
 }
 
 /// Runs git on one workspace.
-struct Git<'a> {
-    engine: &'a Engine,
-    task: &'a Task,
-    workspace: &'a Workspace,
-    profile: &'a Profile,
+pub(crate) struct Git<'a> {
+    pub(crate) engine: &'a Engine,
+    pub(crate) task: &'a Task,
+    pub(crate) workspace: &'a Workspace,
+    pub(crate) profile: &'a Profile,
 }
 
 impl Git<'_> {
-    fn current_commit(&self) -> Result<String, EngineError> {
+    pub(crate) fn current_commit(&self) -> Result<String, EngineError> {
         if fs::symlink_metadata(self.workspace.path.join(".git")).is_err() {
             return Err(self.failed("it is not a git repository"));
         }
@@ -173,12 +174,23 @@ impl Git<'_> {
     }
 
     fn run(&self, argv: &[&str]) -> Result<Box<Finished>, EngineError> {
+        self.run_seeing(argv, Sees::Host, Vec::new())
+    }
+
+    pub(crate) fn run_seeing(
+        &self,
+        argv: &[&str],
+        sees: Sees,
+        inputs: Vec<Input>,
+    ) -> Result<Box<Finished>, EngineError> {
         let helper = Helper {
             service: SERVICE,
             argv: argv.iter().map(|argument| (*argument).to_owned()).collect(),
             environment: environment(),
             profile: self.profile.clone(),
             workspace: self.workspace.clone(),
+            sees,
+            inputs,
         };
         match self.engine.help(self.task, helper)? {
             Outcome::Finished(finished) => Ok(finished),
@@ -194,7 +206,7 @@ impl Git<'_> {
     }
 
     /// Returns what a helper printed, when it did well.
-    fn succeeded(&self, finished: &Finished) -> Result<String, EngineError> {
+    pub(crate) fn succeeded(&self, finished: &Finished) -> Result<String, EngineError> {
         match &finished.ending {
             Ending::Exited { status: 0 } => Ok(finished.text(Stream::Out)),
             Ending::NotFound | Ending::Exited { status: 127 } => {
@@ -204,7 +216,7 @@ impl Git<'_> {
         }
     }
 
-    fn failed(&self, why: impl Into<String>) -> EngineError {
+    pub(crate) fn failed(&self, why: impl Into<String>) -> EngineError {
         EngineError::Base { path: self.workspace.path.clone(), why: why.into() }
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-use engine::{AppliedTask, ApplyOrder, Engine};
+use engine::{AppliedTask, ApplyOrder, Engine, Scope};
 use gate::ApplyMode as Mode;
 use inspect::diff::{DiffBounds, differences, for_people};
 use inspect::{Consent, Held};
@@ -12,6 +12,7 @@ use model::task::Task;
 use model::text::escape;
 use model::{Change, ChangeKind, FileKind, Pathspecs, WorkspacePath};
 
+use super::commits::{Commits, commits};
 use super::context::Context;
 use super::diff::pathspecs;
 use super::task::choose;
@@ -19,7 +20,7 @@ use crate::args::{ApplyArgs, ApplyMode};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::render;
-use crate::output::shape::{ApplyDocument, ConflictRow};
+use crate::output::shape::{ApplyDocument, CommitsRow, ConflictRow};
 
 /// How much of a task is taken over.
 pub(super) struct Extent {
@@ -27,6 +28,8 @@ pub(super) struct Extent {
     only: Pathspecs,
     /// Protected paths that the person named.
     protected: BTreeSet<WorkspacePath>,
+    /// Whether commits that were made inside are still to be had from the task.
+    stays_open: bool,
 }
 
 /// Writes a task's changes to the directory.
@@ -37,6 +40,7 @@ pub(super) fn apply(context: &Context<'_>, args: &ApplyArgs) -> Result<Exit, Cli
         include_ignored: args.include_ignored,
         only: pathspecs(context, &task, &args.pathspec)?,
         protected: paths(&args.protected)?,
+        stays_open: false,
     };
     if args.dry_run {
         let document = looked_at(&engine, &task, &extent)?;
@@ -46,9 +50,23 @@ pub(super) fn apply(context: &Context<'_>, args: &ApplyArgs) -> Result<Exit, Cli
     // Whoever types `apply` wants it; at a terminal they see it once more before it is done.
     let asks = context.console.can_ask() && !args.yes;
     let mode = if asks { ApplyMode::Ask } else { ApplyMode::Clean };
-    let Some(document) = take_over(context, &engine, &task, mode, extent)? else { return Ok(Exit::Negative) };
+    let (commits, stays_open) = match commits(context, &engine, &task, args)? {
+        Commits::None => (None, false),
+        Commits::Imported(imported) => (Some(imported), false),
+        Commits::Wait => (None, true),
+    };
+    let done = take_over(context, &engine, &task, mode, Extent { stays_open, ..extent })?;
+    let Some(mut document) = done.or_else(|| commits.is_some().then(|| nothing_but_commits(&task))) else {
+        return Ok(Exit::Negative);
+    };
+    document.commits = commits.map(CommitsRow::from);
     context.console.answer(&document, |paint| render::applied(&document, paint));
     Ok(Exit::answer(document.held_back.is_empty()))
+}
+
+/// Answers that commits came, and no change of a file.
+fn nothing_but_commits(task: &Task) -> ApplyDocument {
+    document(task, AppliedTask::nothing(task))
 }
 
 /// Takes over what a task changed after a run, by what `--apply` says, and says on standard error what was done.
@@ -73,7 +91,12 @@ pub(super) fn after_run(
     if mode == ApplyMode::Never {
         return Ok(());
     }
-    let extent = Extent { include_ignored: false, only: Pathspecs::default(), protected: BTreeSet::new() };
+    let extent = Extent {
+        include_ignored: false,
+        only: Pathspecs::default(),
+        protected: BTreeSet::new(),
+        stays_open: engine.moved_a_branch(task)?,
+    };
     if let Some(document) = take_over(context, engine, task, mode, extent)? {
         console.say(&render::applied(&document, console.err));
     }
@@ -95,7 +118,7 @@ fn take_over(
     mode: ApplyMode,
     extent: Extent,
 ) -> Result<Option<ApplyDocument>, CliError> {
-    let Extent { include_ignored, only, mut protected } = extent;
+    let Extent { include_ignored, only, mut protected, stays_open } = extent;
     let gate_mode = match mode {
         ApplyMode::Never => return Ok(None),
         ApplyMode::Ask => Mode::Ask,
@@ -113,7 +136,7 @@ fn take_over(
     let progress = context.console.progress("writing the changes");
     let done = engine.apply_task(
         task,
-        ApplyOrder { principal, mode: gate_mode, include_ignored, only: &wanted, consent },
+        ApplyOrder { principal, mode: gate_mode, include_ignored, only: &wanted, consent, stays_open },
     )?;
     drop(progress);
     Ok(Some(document(task, done)))
@@ -129,6 +152,7 @@ pub(super) fn document(task: &Task, done: AppliedTask) -> ApplyDocument {
         merged: done.applied.merged,
         conflicts: done.applied.conflicts.into_iter().map(ConflictRow::from).collect(),
         held_back: done.held,
+        commits: None,
     }
 }
 
@@ -141,7 +165,7 @@ fn person_agrees(
     only: &Pathspecs,
     protected: &mut BTreeSet<WorkspacePath>,
 ) -> Result<bool, CliError> {
-    let review = engine.review(task, include_ignored)?;
+    let review = engine.review(task, Scope::ToApply { include_ignored })?;
     let stack = engine.stack(task, &review.layers)?;
     let (free, held) = review.inspection.without_what_is_held();
     let free = free.narrowed(|change| only.matches(&change.path));
@@ -188,7 +212,7 @@ fn with_directories(path: &WorkspacePath) -> Vec<WorkspacePath> {
 
 /// Says what would be done.
 fn looked_at(engine: &Engine, task: &Task, extent: &Extent) -> Result<ApplyDocument, CliError> {
-    let review = engine.review(task, extent.include_ignored)?;
+    let review = engine.review(task, Scope::ToApply { include_ignored: extent.include_ignored })?;
     let (free, held) = review.inspection.without_what_is_held();
     let wanted = |path: &WorkspacePath| extent.only.matches(path);
     let named = |held: &&Held| extent.protected.contains(&held.change.path) && held.person_may_release();
@@ -205,5 +229,6 @@ fn looked_at(engine: &Engine, task: &Task, extent: &Extent) -> Result<ApplyDocum
         merged: Vec::new(),
         conflicts: Vec::new(),
         held_back: held_back.collect(),
+        commits: None,
     })
 }

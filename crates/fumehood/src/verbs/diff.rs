@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use engine::{Engine, Workspace};
+use engine::{Engine, Scope, Workspace};
 use inspect::Stack;
 use inspect::diff::{DiffBounds, Patch, differences, for_people, patch};
 use model::event::HeldBack;
@@ -58,7 +58,7 @@ fn find(context: &Context<'_>, engine: &Engine, args: &DiffArgs) -> Result<Found
         None => None,
     };
     let task = choose(context, engine, &TaskChoice { task, workspace: args.workspace.clone() })?;
-    let review = engine.review(&task, true)?;
+    let review = engine.review(&task, Scope::All)?;
     let stack = engine.stack(&task, &review.layers)?;
     let held_back = review.inspection.held().iter().map(inspect::Held::record).collect();
     let (changes, unlisted) = (review.report.changes, review.report.unlisted);

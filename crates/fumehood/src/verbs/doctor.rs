@@ -6,7 +6,7 @@ use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use engine::{Engine, Helper, Outcome, Workspace};
+use engine::{Engine, Helper, Outcome, Sees, Workspace};
 use model::action::Base;
 use model::enforcement::{Held, Shortfall};
 use model::{Ending, Profile};
@@ -70,7 +70,8 @@ fn run(
     profile: Profile,
 ) -> Result<Outcome, CliError> {
     let (argv, environment) = (vec!["true".to_owned()], Vec::new());
-    let helper = Helper { service: SERVICE, argv, environment, profile, workspace: workspace.clone() };
+    let (workspace, sees) = (workspace.clone(), Sees::Host);
+    let helper = Helper { service: SERVICE, argv, environment, profile, workspace, sees, inputs: Vec::new() };
     Ok(engine.help(task, helper)?)
 }
 

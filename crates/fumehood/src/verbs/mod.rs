@@ -5,6 +5,7 @@ mod apply;
 mod artifacts;
 mod audit;
 mod bwrap;
+mod commits;
 mod config;
 mod context;
 mod demo;

@@ -8,7 +8,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use engine::Engine;
+use engine::{Engine, Scope};
 use model::task::Task;
 use model::{ChangeKind, FileKind, Pathspecs, WorkspacePath};
 
@@ -38,7 +38,7 @@ impl Partial {
             return Ok(Vec::new());
         }
         let mut hidden = self.below(&engine.base_directory(task))?;
-        let review = engine.review(task, true)?;
+        let review = engine.review(task, Scope::All)?;
         let made = review.report.changes.into_iter().filter(|change| change.kind == ChangeKind::Created);
         hidden.extend(made.filter(|change| change.file != FileKind::Directory).map(|change| change.path));
         let mut finder = engine.stack(task, &review.layers)?.after();

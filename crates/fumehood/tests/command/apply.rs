@@ -112,3 +112,55 @@ fn what_was_applied_is_taken_back_where_nobody_changed_it_since() {
     );
     assert_eq!(bench.run(&["audit", "verify"]).code, Some(0));
 }
+
+#[test]
+fn commits_made_inside_come_as_a_branch_and_nothing_else_of_git_does() {
+    let bench = Bench::new();
+    let commit = "git config user.name t; git config user.email t@example.org; git config core.pager evil; \
+                  echo more >> README; git commit -qam one; echo x > src/new; git add .; git commit -qm two; \
+                  git branch other; echo '#!/bin/sh' > .git/hooks/post-merge; chmod +x .git/hooks/post-merge";
+    assert_eq!(bench.sh(commit).code, Some(0));
+    let head = bench.sh("git rev-parse HEAD").out.trim().to_owned();
+
+    let plain = bench.run(&["apply"]);
+    assert_eq!(bench.read("README"), "one\ntwo\nthree\nmore\n");
+    assert!(plain.err.contains("apply --commits"), "what is left inside is said: {plain:?}");
+    assert_eq!(
+        bench.json(&["task", "list", "--json"])["tasks"][0]["state"],
+        "open",
+        "the commits are still there"
+    );
+
+    let done = bench.json(&["apply", "--commits", "--json"]);
+    fits("apply", &done);
+    let task = done["task"].as_str().expect("a task");
+    let branch = format!("fumehood/{task}");
+    assert_eq!(done["commits"]["number"], 2, "{done:#}");
+    assert_eq!(
+        (&done["commits"]["branch"], &done["commits"]["commit"]),
+        (&branch.clone().into(), &head.clone().into())
+    );
+    assert_eq!(bench.git_says(&["rev-parse", &branch]), head);
+    bench.git(&["fsck", "--strict"]);
+    assert_eq!(bench.git_says(&["branch", "--list", "other"]), "", "only the current branch comes");
+    assert!(!bench.file(".git/hooks/post-merge").exists());
+    assert!(!bench.read(".git/config").contains("evil"));
+    assert_eq!(bench.run(&["audit", "verify"]).code, Some(0));
+}
+
+#[test]
+fn commits_are_left_behind_when_nobody_wants_them() {
+    let bench = Bench::new();
+    bench.sh("git -c user.name=t -c user.email=t@e commit -q --allow-empty -m one; echo y > src/y");
+    assert_eq!(bench.run(&["apply", "--no-commits"]).code, Some(0));
+    assert_eq!(bench.json(&["task", "list", "--all", "--json"])["tasks"][0]["state"], "applied");
+    assert_eq!(bench.git_says(&["branch", "--list", "fumehood/*"]), "");
+}
+
+#[test]
+fn what_git_keeps_of_its_own_is_nothing_to_decide_about() {
+    let bench = Bench::new();
+    bench.sh("echo z > src/z; git add src/z");
+    let done = bench.json(&["apply", "--json"]);
+    assert_eq!((&done["state"], &done["held_back"]), (&"applied".into(), &serde_json::json!([])), "{done:#}");
+}

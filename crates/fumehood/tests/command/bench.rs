@@ -53,6 +53,14 @@ impl Bench {
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
 
+    /// Returns what git on the host prints.
+    pub(crate) fn git_says(&self, words: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.path("home"));
+        let output = git.current_dir(self.path("ws")).args(words).output().expect("git starts");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    }
+
     pub(crate) fn commit(&self) {
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--message", "state"]);

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use fumehood::exit::Exit;
 use fumehood::output::shape::{
-    ApplyDocument, ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, ConflictRow, DiffDocument,
-    DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow,
-    ProblemsDocument, Ran, ReproduceDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
+    ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow, ConflictRow,
+    DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow,
+    ProblemRow, ProblemsDocument, Ran, ReproduceDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
     differences, schemas, why,
 };
 use fumehood::output::{Paint, render};
@@ -282,6 +282,7 @@ fn apply_document() -> ApplyDocument {
         merged: vec![path()],
         conflicts: vec![ConflictRow { path: path(), beside: None, why: HOSTILE.to_owned() }],
         held_back: vec![samples::held_back()],
+        commits: Some(CommitsRow { branch: HOSTILE.to_owned(), commit: HOSTILE.to_owned(), number: 2 }),
     }
 }
 

@@ -60,6 +60,10 @@ pub fn applied(document: &ApplyDocument, paint: Paint) -> String {
         ));
     }
     text.push_str(&held_back(&document.held_back, paint));
+    if let Some(commits) = &document.commits {
+        let number = counted(commits.number, "commit");
+        text.push_str(&format!("{number} imported as the branch `{}`\n", escape(&commits.branch)));
+    }
     let (number, done) =
         (document.changes.len() as u64, if document.dry_run { "would be applied" } else { "applied" });
     let left = match document.held_back.len() as u64 {

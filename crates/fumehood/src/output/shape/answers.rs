@@ -323,6 +323,26 @@ pub struct ApplyDocument {
     /// What was not written, conflicts too, with the reason.
     #[schemars(schema_with = "schema::held_back")]
     pub held_back: Vec<model::event::HeldBack>,
+    /// Commits that were made inside and are a branch of the host's repository now.
+    pub commits: Option<CommitsRow>,
+}
+
+/// Commits that were imported.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct CommitsRow {
+    /// The branch.
+    pub branch: String,
+    /// The commit that it names.
+    pub commit: String,
+    /// How many of its commits the current branch has not.
+    pub number: u64,
+}
+
+impl From<engine::ImportedCommits> for CommitsRow {
+    fn from(imported: engine::ImportedCommits) -> Self {
+        let engine::ImportedCommits { branch, commit, number } = imported;
+        Self { branch, commit, number }
+    }
 }
 
 /// A change that met an edit of the host.

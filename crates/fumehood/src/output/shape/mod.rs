@@ -24,9 +24,9 @@ pub use action::{
 };
 pub use agent::{AgentDocument, AgentEnd, AgentFailure, Refused, SandboxUse};
 pub use answers::{
-    ApplyDocument, ArtifactRow, ArtifactsDocument, ConfigDocument, ConfigRow, ConflictRow, DiffDocument,
-    DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow, ProblemRow,
-    ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
+    ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow, ConflictRow,
+    DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow,
+    ProblemRow, ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
 };
 pub use demo::{DemoCheck, DemoDocument};
 pub use reproduce::{Difference, ReproduceDocument, differences};

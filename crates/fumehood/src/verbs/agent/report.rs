@@ -1,6 +1,7 @@
 //! What the person sees of an agent's work: a line for each step, and what came of it at the end.
 
 use ::agent::protocol::{Progress as Waiting, Proposal};
+use engine::Scope;
 use inspect::diff::DiffBounds;
 use model::event::Event;
 use model::evidence::Probe;
@@ -86,7 +87,7 @@ pub(in crate::verbs) fn document(job: &Job<'_>, end: &End) -> Result<AgentDocume
         used.add(&document);
         log.push(LogRow::of(&document));
     }
-    let review = engine.review(&job.task, false)?;
+    let review = engine.review(&job.task, Scope::ToApply { include_ignored: false })?;
     let stack = engine.stack(&job.task, &review.layers)?;
     let patch = inspect::diff::patch(&stack, &review.report.changes, DiffBounds::default().file);
     let patch = patch.map_err(engine::EngineError::from)?;

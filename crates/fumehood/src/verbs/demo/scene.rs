@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 
-use engine::{Engine, Helper, Outcome, Workspace};
+use engine::{Engine, Helper, Outcome, Sees, Workspace};
 use model::Ending;
 use model::action::Base;
 use model::task::TaskState;
@@ -142,6 +142,8 @@ impl Scene {
             environment: vec![("GIT_CONFIG_NOSYSTEM".to_owned(), "1".to_owned())],
             profile: context.settings.profile(None)?.profile,
             workspace: workspace.clone(),
+            sees: Sees::Host,
+            inputs: Vec::new(),
         };
         let action = match engine.help(&task, helper)? {
             Outcome::Finished(finished) if finished.ending.succeeded() => finished.action,
