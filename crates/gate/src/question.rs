@@ -89,7 +89,7 @@ fn questions_of_tool<'a>(tool: &'a Tool, facts: &'a Facts, service: Option<&'a s
 
 /// Returns what the asked profile allows beyond the operator's of the same name.
 fn widenings(asked: &Profile, own: &Profile) -> Vec<Widening> {
-    let Profile { name: _, limits, cgroup_limits, disk_limits } = asked;
+    let Profile { name: _, limits, cgroup_limits, disk_limits, unlisted_program } = asked;
     let wider = limits.wider_than(&own.limits).into_iter().map(|kind| {
         let shown = format!("{} instead of {}", show(limits, kind), show(&own.limits, kind));
         let (asked, profile_allows) = (number(limits, kind), number(&own.limits, kind));
@@ -114,7 +114,13 @@ fn widenings(asked: &Profile, own: &Profile) -> Vec<Widening> {
         profile_allows: 0,
         shown: "disk instead of memory".to_owned(),
     });
-    wider.chain(looser).chain(mode).collect()
+    let milder = (*unlisted_program < own.unlisted_program).then(|| Widening {
+        limit: "unlisted-program".to_owned(),
+        asked: *unlisted_program as u64,
+        profile_allows: own.unlisted_program as u64,
+        shown: format!("{unlisted_program} instead of {}", own.unlisted_program),
+    });
+    wider.chain(looser).chain(mode).chain(milder).collect()
 }
 
 fn number(limits: &Limits, kind: LimitKind) -> u64 {
@@ -254,15 +260,16 @@ mod tests {
 
     #[test]
     fn every_way_of_asking_for_more_than_the_profile_is_found() {
-        let strict = Profile::strict();
+        let strict = Profile { unlisted_program: model::UnlistedProgram::End, ..Profile::strict() };
         let mut asked = Profile { limits: Profile::default_profile().limits, ..strict.clone() };
         asked.disk_limits = model::Level::Absent;
         asked.cgroup_limits = model::Level::Absent;
+        asked.unlisted_program = model::UnlistedProgram::Refuse;
         let found: Vec<String> =
             widenings(&asked, &strict).into_iter().map(|widening| widening.limit).collect();
         let limits =
             ["memory", "processes", "wall-time", "disk", "files", "output", "open-files", "file-size"];
-        let others = ["cgroup-firmness", "disk-firmness", "disk-mode"];
+        let others = ["cgroup-firmness", "disk-firmness", "disk-mode", "unlisted-program"];
         assert_eq!(found, [limits.as_slice(), &others].concat());
         assert!(widenings(&strict, &asked).is_empty());
     }

@@ -36,6 +36,20 @@ pub struct ProgramStart {
     pub pid: i32,
 }
 
+/// A program that was tried and that the grant does not list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramTry {
+    /// The file, as the caller named it.
+    pub file: OsText,
+    /// The arguments, as they were read from the caller's memory; cut after 4 KiB.
+    pub argv: Vec<OsText>,
+    /// The process, by its number inside.
+    pub pid: i32,
+    /// What stands in its way: the root, where the file is not there; Landlock, where it is. The dynamic loader can be
+    /// started, and finds in the root nothing to load but what is listed.
+    pub layer: Layer,
+}
+
 /// An attempt to connect to something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionAttempt {
@@ -52,6 +66,12 @@ pub struct Observed {
     pub programs: Vec<ProgramStart>,
     /// How many more were started than are listed.
     pub programs_dropped: u64,
+    /// Programs that were tried and that the grant does not list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlisted_programs: Vec<ProgramTry>,
+    /// How many more were tried than are listed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unlisted_programs_dropped: u64,
     /// The connections that were tried, equal ones once.
     pub connections: Vec<ConnectionAttempt>,
     /// How many more were tried than are listed.
@@ -60,6 +80,10 @@ pub struct Observed {
     pub renames_healed: u64,
     /// Limits that the action came up against, whether or not that ended it.
     pub limits_touched: Vec<LimitKind>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// How long each step of a run took.

@@ -35,5 +35,5 @@ pub use os_text::OsText;
 pub use outcome::{Ending, Usage};
 pub use path::WorkspacePath;
 pub use pathspec::Pathspecs;
-pub use profile::Profile;
+pub use profile::{Profile, UnlistedProgram};
 pub use units::{Bytes, Timestamp};

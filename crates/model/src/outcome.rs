@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::limits::LimitKind;
+use crate::os_text::OsText;
 use crate::units::Bytes;
 
 /// How the command ended.
@@ -29,6 +30,11 @@ pub enum Ending {
     },
     /// Somebody stopped it.
     Stopped,
+    /// It tried to start a program that its grant does not list, and its profile ends an action for that.
+    UnlistedProgram {
+        /// The file, as the caller named it.
+        file: OsText,
+    },
     /// The program was not found inside.
     NotFound,
     /// The program was found but could not be started; the error number of `execve` says why.
@@ -46,7 +52,7 @@ impl Ending {
             Self::Signaled { signal } => u8::try_from(128 + signal).unwrap_or(u8::MAX),
             Self::Limit { limit: LimitKind::WallTime } => 124,
             // The kernel ends what passes a memory limit with SIGKILL; so do we.
-            Self::Limit { .. } | Self::Stopped => 128 + 9,
+            Self::Limit { .. } | Self::Stopped | Self::UnlistedProgram { .. } => 128 + 9,
             Self::NotFound => 127,
             Self::NotExecutable { .. } => 126,
         }
@@ -65,6 +71,9 @@ impl fmt::Display for Ending {
             Self::Signaled { signal } => write!(f, "was ended by signal {signal}"),
             Self::Limit { limit } => write!(f, "passed its {limit} limit and was ended"),
             Self::Stopped => f.write_str("was stopped"),
+            Self::UnlistedProgram { file } => {
+                write!(f, "tried to start `{file}`, which its grant does not list, and was ended")
+            }
             Self::NotFound => f.write_str("was not found in the sandbox"),
             Self::NotExecutable { errno } => write!(f, "could not be started (error {errno})"),
         }

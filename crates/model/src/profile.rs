@@ -19,6 +19,30 @@ pub struct Profile {
     pub cgroup_limits: Level,
     /// The least for the disk and file limits.
     pub disk_limits: Level,
+    /// What becomes of an action that tries to start a program which its grant does not list.
+    #[serde(default)]
+    pub unlisted_program: UnlistedProgram,
+}
+
+/// What becomes of an action that tries to start a program which its grant does not list. The program itself never
+/// starts: the kernel refuses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum UnlistedProgram {
+    /// It is recorded, and the action goes on.
+    #[default]
+    Refuse,
+    /// It is recorded, and the action is ended.
+    End,
+}
+
+impl std::fmt::Display for UnlistedProgram {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Refuse => "refuse",
+            Self::End => "end",
+        })
+    }
 }
 
 /// Output kept of each stream by the profiles that people use.
@@ -43,6 +67,7 @@ impl Profile {
             },
             cgroup_limits: Level::Watched,
             disk_limits: Level::Watched,
+            unlisted_program: UnlistedProgram::Refuse,
         }
     }
 
@@ -64,6 +89,7 @@ impl Profile {
             },
             cgroup_limits: Level::Watched,
             disk_limits: Level::Hard,
+            unlisted_program: UnlistedProgram::Refuse,
         }
     }
 

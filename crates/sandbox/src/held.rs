@@ -4,11 +4,13 @@ use launcher::message::LandlockReport;
 use model::Profile;
 use model::enforcement::{Held, Layer, Level, Shortfall};
 use model::limits::{DiskMode, LimitKind};
+use model::text::escape;
 
 use crate::cgroup::Resource;
 use crate::error::SandboxError;
 use crate::groups::Groups;
 use crate::spec::Spec;
+use crate::view::Executables;
 
 /// What the host and the launcher told about this sandbox.
 pub(crate) struct Facts<'a> {
@@ -36,7 +38,6 @@ pub(crate) fn held(spec: &Spec, facts: &Facts<'_>) -> Vec<Held> {
         (Layer::IpcNamespace, "an IPC namespace of its own"),
         (Layer::UtsNamespace, "a host name of its own"),
         (Layer::CgroupNamespace, "a cgroup namespace of its own"),
-        (Layer::Root, "a root of read-only pieces; the rest of the host is absent"),
         (Layer::Workspace, "an overlay; the host's directory is below it, read-only"),
         (Layer::Proc, "its own /proc with masked entries"),
         (Layer::Masks, "empty files mounted over credential files"),
@@ -51,6 +52,7 @@ pub(crate) fn held(spec: &Spec, facts: &Facts<'_>) -> Vec<Held> {
     .into_iter()
     .map(|(layer, by)| hard(layer, by))
     .collect();
+    held.push(root(&spec.view.executables));
     held.push(landlock(&facts.landlock));
     held.push(groups());
     held.extend(limits(spec, facts.groups));
@@ -76,6 +78,21 @@ fn memory(groups: &Groups) -> Held {
             watched(LimitKind::Memory, format!("sampled every 50 ms by the first process: {}", why.why))
         }
     }
+}
+
+/// Says what the root holds; a list of programs names the interpreters in it, because each grants all that it can do.
+fn root(executables: &Executables) -> Held {
+    let by = "a root of read-only pieces; the rest of the host is absent".to_owned();
+    let Executables::Only(listed) = executables else { return hard(Layer::Root, by) };
+    let interpreters: Vec<String> = listed
+        .interpreters()
+        .map(|(path, why)| format!("`{}` ({why})", escape(&path.to_string_lossy())))
+        .collect();
+    let grants = match interpreters.is_empty() {
+        true => String::new(),
+        false => format!("; listing an interpreter grants all that it can do: {}", interpreters.join(", ")),
+    };
+    hard(Layer::Root, format!("{by}; {} programs may be executed{grants}", listed.programs.len()))
 }
 
 fn landlock(report: &LandlockReport) -> Held {

@@ -27,6 +27,7 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("cgroup-namespace", Layer::CgroupNamespace),
     mutant("root", Layer::Root),
     mutant("read-only", Layer::Root),
+    mutant("noexec", Layer::Root),
     mutant("workspace", Layer::Workspace),
     mutant("proc", Layer::Proc),
     mutant("masks", Layer::Masks),

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use launcher::message::FromSandbox;
-use model::evidence::{ConnectionAttempt, Observed, ProgramStart};
+use launcher::message::{FromSandbox, Unlisted};
+use model::enforcement::Layer;
+use model::evidence::{ConnectionAttempt, Observed, ProgramStart, ProgramTry};
 use model::{Bytes, OsText, Usage};
 
 use crate::address;
@@ -12,6 +13,8 @@ use crate::output::{Printed, Stream};
 
 /// Programs that are kept one by one; the rest is counted.
 const PROGRAMS_MAX: usize = 2000;
+/// Tries of other programs than the listed ones that are kept one by one; the rest is counted.
+const UNLISTED_MAX: usize = 200;
 /// Connections that are kept one by one; the rest is counted.
 const CONNECTIONS_MAX: usize = 500;
 
@@ -20,6 +23,8 @@ const CONNECTIONS_MAX: usize = 500;
 pub(crate) struct Recorder {
     observed: Observed,
     connected: BTreeSet<String>,
+    /// The first program that was tried and is not listed.
+    pub(crate) first_unlisted: Option<OsText>,
     cpu_time: Duration,
     memory_peak: Bytes,
     processes_peak: u32,
@@ -32,7 +37,7 @@ impl Recorder {
     /// Takes one report. What is no evidence is ignored: the first process is inside, and may be lying.
     pub(crate) fn take(&mut self, message: FromSandbox) {
         match message {
-            FromSandbox::Program { pid, file, argv } => self.program(pid, file, argv),
+            FromSandbox::Program { pid, file, argv, unlisted } => self.program(pid, file, argv, unlisted),
             FromSandbox::Connection { pid, address } => self.connection(pid, &address),
             FromSandbox::Healed => self.observed.renames_healed += 1,
             FromSandbox::Sample { memory, processes } => {
@@ -43,14 +48,30 @@ impl Recorder {
         }
     }
 
-    fn program(&mut self, pid: i32, file: Vec<u8>, argv: Vec<Vec<u8>>) {
-        if self.observed.programs.len() >= PROGRAMS_MAX {
-            self.observed.programs_dropped += 1;
+    fn program(&mut self, pid: i32, file: Vec<u8>, argv: Vec<Vec<u8>>, unlisted: Option<Unlisted>) {
+        let Ok(file) = OsText::new(file) else { return };
+        let argv: Vec<OsText> = argv.into_iter().filter_map(|argument| OsText::new(argument).ok()).collect();
+        if let Some(unlisted) = unlisted {
+            self.unlisted(ProgramTry { file: file.clone(), argv: argv.clone(), pid, layer: layer(unlisted) });
+        }
+        // The loader runs, if only to say that it finds nothing.
+        if unlisted.is_some_and(|unlisted| unlisted != Unlisted::Loader) {
             return;
         }
-        let Ok(file) = OsText::new(file) else { return };
-        let argv = argv.into_iter().filter_map(|argument| OsText::new(argument).ok()).collect();
-        self.observed.programs.push(ProgramStart { file, argv, pid });
+        if self.observed.programs.len() >= PROGRAMS_MAX {
+            self.observed.programs_dropped += 1;
+        } else {
+            self.observed.programs.push(ProgramStart { file, argv, pid });
+        }
+    }
+
+    fn unlisted(&mut self, tried: ProgramTry) {
+        self.first_unlisted.get_or_insert_with(|| tried.file.clone());
+        if self.observed.unlisted_programs.len() >= UNLISTED_MAX {
+            self.observed.unlisted_programs_dropped += 1;
+        } else {
+            self.observed.unlisted_programs.push(tried);
+        }
     }
 
     fn connection(&mut self, pid: i32, address: &[u8]) {
@@ -93,5 +114,13 @@ impl Recorder {
     /// Returns what was seen.
     pub(crate) fn observed(self) -> Observed {
         self.observed
+    }
+}
+
+/// Returns the layer that stands in the way of a program that is not listed.
+fn layer(unlisted: Unlisted) -> Layer {
+    match unlisted {
+        Unlisted::Absent | Unlisted::Loader => Layer::Root,
+        Unlisted::NotExecutable => Layer::Landlock,
     }
 }

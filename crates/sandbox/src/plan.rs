@@ -2,19 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use launcher::plan::{
-    IdMap, Identity, Instruction, LANDLOCK_CANARY, Plan, ProbeFacts, Rlimit, Source, SourceIndex, Step,
-    Upper, Watch,
+    IdMap, Identity, Instruction, LANDLOCK_CANARY, Plan, ProbeFacts, ProgramList, Rlimit, Source,
+    SourceIndex, Step, Upper, Watch,
 };
 use model::grant::{Programs, WorkspaceAccess};
 use model::limits::DiskMode;
+use model::{Profile, UnlistedProgram};
 use rustix::process::{Resource, getrlimit};
 
 use crate::seccomp;
 use crate::spec::Spec;
-use crate::view::{Executables, PROC_MASKED, PROC_READ_ONLY, Piece};
+use crate::view::{Executables, Listed, PROC_MASKED, PROC_READ_ONLY, Piece};
 
 /// The host name inside: it must say nothing about the host.
 pub(crate) const HOSTNAME: &str = "fumehood";
@@ -54,13 +56,18 @@ pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, watch_memory: bool) -> Plan {
         writable: builder.writable.iter().map(|path| bytes(path)).collect(),
         programs: match &spec.view.executables {
             Executables::Any => None,
-            Executables::Only(files) => Some(files.iter().map(|file| bytes(file)).collect()),
+            Executables::Only(listed) => Some(program_list(listed, &spec.grant.profile)),
         },
         rlimits: rlimits(spec),
         command_filter: command_filter(spec),
         first_process_filter: instructions(&seccomp::first_process_filter()),
         terminal: spec.grant.terminal,
-        probe: ProbeFacts { workspace: bytes(&spec.workspace.path), masked_file: masked_file(spec), ..probe },
+        probe: ProbeFacts {
+            workspace: bytes(&spec.workspace.path),
+            masked_file: masked_file(spec),
+            unlisted_file: unlisted_file(spec),
+            ..probe
+        },
         filter_probes: crate::proof::filter_probes(),
         watch: Watch { memory: watch_memory.then_some(limits.memory.get()), interval_ms: 50 },
         nested_user_namespaces: false,
@@ -70,7 +77,6 @@ pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, watch_memory: bool) -> Plan {
     }
 }
 
-#[cfg_attr(not(feature = "mutants"), expect(unused_variables, reason = "only a mutant looks at the spec"))]
 fn command_filter(spec: &Spec) -> Vec<Instruction> {
     let options = seccomp::Options {
         #[cfg(feature = "mutants")]
@@ -79,6 +85,7 @@ fn command_filter(spec: &Spec) -> Vec<Instruction> {
             .as_deref()
             .and_then(|name| name.strip_prefix("seccomp-"))
             .and_then(|group| seccomp::Group::ALL.iter().copied().find(|known| known.name() == group)),
+        listed_programs: spec.grant.programs != Programs::Any,
         ..seccomp::Options::default()
     };
     instructions(&seccomp::command_filter(&options))
@@ -97,6 +104,31 @@ fn masked_file(spec: &Spec) -> Option<Vec<u8>> {
     let is_covered = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|found| !found.is_symlink());
     let covered = spec.masks.iter().find(|mask| is_covered(&spec.workspace.base.join(mask.as_path())))?;
     Some(bytes(&spec.workspace.path.join(covered.as_path())))
+}
+
+fn program_list(listed: &Listed, profile: &Profile) -> ProgramList {
+    let all = |paths: &[PathBuf]| paths.iter().map(|path| bytes(path)).collect();
+    ProgramList {
+        files: all(&listed.programs),
+        loaders: all(&listed.loaders),
+        names: listed.names.iter().map(|name| name.as_bytes().to_vec()).collect(),
+        ends: profile.unlisted_program == UnlistedProgram::End,
+    }
+}
+
+/// Returns a library with the permission to be executed: where a list of programs lets it be mapped, only Landlock
+/// keeps it from being executed, so the prober can see that.
+fn unlisted_file(spec: &Spec) -> Option<Vec<u8>> {
+    let Executables::Only(listed) = &spec.view.executables else { return None };
+    let is_program = |path: &&PathBuf| {
+        std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.mode() & 0o111 == 0o111)
+    };
+    listed
+        .libraries
+        .iter()
+        .filter(|path| !listed.loaders.contains(path))
+        .find(is_program)
+        .map(|path| bytes(path))
 }
 
 fn rlimits(spec: &Spec) -> Vec<Rlimit> {
@@ -127,6 +159,14 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn executable(&self) -> bool {
         self.spec.grant.programs == Programs::Any
+    }
+
+    /// Tells whether a piece of the root may be mapped as code.
+    fn holds_code(&self, target: &Path) -> bool {
+        match &self.spec.view.executables {
+            Executables::Any => true,
+            Executables::Only(listed) => listed.needs_code_of(target),
+        }
     }
 
     fn source(&mut self, path: &Path, recursive: bool, map_owner: bool) -> SourceIndex {
@@ -165,7 +205,7 @@ impl Builder<'_> {
                 Piece::ReadOnly { source, recursive, map_owner, .. } => Step::ReadOnly {
                     source: self.source(source, *recursive, *map_owner),
                     target,
-                    executable: true,
+                    executable: self.holds_code(piece.target()),
                 },
                 Piece::Generated { contents, mode, .. } => {
                     Step::File { target, contents: contents.clone(), mode: *mode }

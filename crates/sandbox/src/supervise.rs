@@ -14,7 +14,7 @@ use launcher::message::{FromSandbox, ToSandbox};
 use launcher::wire;
 use model::evidence::{Observed, StepTime, Teardown};
 use model::limits::DiskMode;
-use model::{Action, Bytes, Ending, Grant, LimitKind, OsText, Usage};
+use model::{Action, Bytes, Ending, Grant, LimitKind, OsText, UnlistedProgram, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -337,9 +337,22 @@ impl<'a> Running<'a> {
                 let source = io::Error::from_raw_os_error(errno);
                 return Err(SandboxError::Setup { step, errno, about, source });
             }
-            evidence => self.recorder.take(evidence),
+            evidence => {
+                self.recorder.take(evidence);
+                self.end_on_unlisted();
+            }
         }
         Ok(())
+    }
+
+    /// Notes the end of a run that tried a program that is not listed, where its profile says so: the first process ends
+    /// everything before the program gets an answer. The kernel refuses it in any case, since what decides here was read
+    /// from memory that the command can change.
+    fn end_on_unlisted(&mut self) {
+        let ends = self.prepared.grant.profile.unlisted_program == UnlistedProgram::End;
+        if let Some(file) = self.recorder.first_unlisted.clone().filter(|_| ends) {
+            self.end(Ending::UnlistedProgram { file });
+        }
     }
 
     fn end(&mut self, ending: Ending) {

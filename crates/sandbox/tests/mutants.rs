@@ -6,7 +6,8 @@ mod bench;
 
 use bench::Bench;
 use model::enforcement::Level;
-use model::{Profile, WorkspacePath};
+use model::grant::Programs;
+use model::{OsText, Profile, WorkspacePath};
 use sandbox::seccomp::walls;
 use sandbox::{MUTANTS, SandboxError};
 
@@ -18,10 +19,19 @@ fn bench() -> Bench {
     bench
 }
 
+fn list_programs(bench: &mut Bench) {
+    let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
+    bench.grant.programs = Programs::Only(vec![OsText::try_from(shell.as_path()).expect("a path")]);
+}
+
 /// Says what is wrong when a mutant is not noticed.
 fn noticed(name: &str) -> Result<(), String> {
     let mut bench = bench();
     bench.mutant = Some(name.to_owned());
+    // What a list of programs adds is there only with one.
+    if matches!(name, "noexec" | "seccomp-programs") {
+        list_programs(&mut bench);
+    }
     match bench.prepare() {
         Err(SandboxError::NotProved(probes)) if !probes.is_empty() => Ok(()),
         Err(SandboxError::Setup { .. } | SandboxError::NotEnforceable(_)) => Ok(()),
@@ -50,6 +60,25 @@ fn every_group_of_the_filter_that_is_left_out_is_noticed() {
     let missed: Vec<_> =
         walls().into_iter().filter_map(|group| noticed(&format!("seccomp-{}", group.name())).err()).collect();
     assert!(missed.is_empty(), "not noticed: {missed:#?}");
+}
+
+#[test]
+fn what_holds_a_list_of_programs_is_proved_part_by_part() {
+    let mut whole = bench();
+    list_programs(&mut whole);
+    let prepared = whole.prepare().expect("a sandbox that holds");
+    let landlock = prepared.report().probes.iter().find(|probe| probe.name == "unlisted-program");
+    // Without Landlock nothing is built, so that this probe was made is all that can be shown.
+    assert!(landlock.is_some_and(|probe| probe.observed.starts_with("Permission denied")), "{landlock:?}");
+    for (mutant, probe) in [("noexec", "written-code"), ("seccomp-programs", "file-in-memory")] {
+        let mut bench = bench();
+        list_programs(&mut bench);
+        bench.mutant = Some(mutant.to_owned());
+        let Err(SandboxError::NotProved(probes)) = bench.prepare() else {
+            panic!("{mutant} was not noticed")
+        };
+        assert!(probes.iter().any(|failed| failed.name == probe), "{mutant}: {probes:?}");
+    }
 }
 
 #[test]

@@ -101,8 +101,11 @@ pub struct SandboxOptions {
     /// Set a variable, or pass on ours of that name; everything else of our environment stays outside
     #[arg(short = 'e', long, value_name = "NAME[=VALUE]", value_parser = OsStringValueParser::new().try_map(EnvSetting::parse))]
     pub env: Vec<EnvSetting>,
-    /// Allow only this program, by file; can be given several times
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::ExecutablePath)]
+    /// Allow only this program, by a name on PATH or a file; can be given several times
+    ///
+    /// Nothing else can be executed then, and nothing that is written inside: what builds its own programs does not
+    /// work. An interpreter grants all that it can do.
+    #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
     pub program: Vec<PathBuf>,
     /// Limits that are tighter than the profile's.
     #[command(flatten)]

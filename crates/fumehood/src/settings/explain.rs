@@ -2,7 +2,7 @@
 
 use model::units::display_duration;
 
-use super::key::{LIMITS, MINIMUM, MODEL, TOP};
+use super::key::{LIMITS, MINIMUM, MODEL, PROFILE, TOP};
 use super::origin::Origin;
 use super::profile::{ResolvedProfile, limit_text};
 use super::resolved::{KeySource, Settings, SettingsError};
@@ -78,7 +78,11 @@ fn profile(name: &str, resolved: &ResolvedProfile) -> Vec<Row> {
     let levels = levels.map(|(key, level, about)| {
         row(&format!("profile.{name}.{key}"), &level.to_string(), resolved.origin(key), about)
     });
-    limits.chain(levels).collect()
+    let unlisted = resolved.profile.unlisted_program.to_string();
+    let key = "unlisted_program";
+    let unlisted =
+        row(&format!("profile.{name}.{key}"), &unlisted, resolved.origin(key), about(PROFILE, key));
+    limits.chain(levels).chain([unlisted]).collect()
 }
 
 fn row(key: &str, value: &str, origin: &Origin, about: &'static str) -> Row {

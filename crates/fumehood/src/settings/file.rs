@@ -204,7 +204,9 @@ impl Reader<'_> {
                 }
             } else if PROFILE.iter().any(|part| part.name == key) {
                 self.entry(&at, name, value, PROFILE, wrap, &[]);
-                self.check_base(value);
+                if key == "based_on" {
+                    self.check_base(value);
+                }
             } else {
                 let more = [names(PROFILE), vec!["minimum".to_owned()]].concat();
                 self.entry(&at, name, value, LIMITS, |part| wrap(ProfileSetting::Limit(part)), &more);

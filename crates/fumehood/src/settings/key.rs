@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use model::limits::DiskMode;
-use model::{Bytes, Level, LimitKind, Limits};
+use model::{Bytes, Level, LimitKind, Limits, UnlistedProgram};
 
 use super::value::{Form, Value, ValueError};
 
@@ -113,6 +113,8 @@ pub enum ProfileSetting {
     Limit(LimitSetting),
     /// A least firmness.
     Minimum(MinimumSetting),
+    /// What becomes of an action that tries a program which is not listed.
+    UnlistedProgram(UnlistedProgram),
 }
 
 /// One key: `T` is what it sets.
@@ -196,12 +198,21 @@ pub(super) const MINIMUM: &[Key<MinimumSetting>] = &[
 ];
 
 /// Keys of `[profile.NAME]` besides the limits.
-pub(super) const PROFILE: &[Key<ProfileSetting>] = &[Key {
-    name: "based_on",
-    form: Form::Text,
-    about: "The built-in profile that it starts from: default, strict or strict-build.",
-    make: |value| value.text().map(ProfileSetting::BasedOn),
-}];
+pub(super) const PROFILE: &[Key<ProfileSetting>] = &[
+    Key {
+        name: "based_on",
+        form: Form::Text,
+        about: "The built-in profile that it starts from: default, strict or strict-build.",
+        make: |value| value.text().map(ProfileSetting::BasedOn),
+    },
+    Key {
+        name: "unlisted_program",
+        form: Form::UnlistedProgram,
+        about: "With a list of programs, what another one that is tried does to the action: it is always refused, and \
+                `end` ends the action.",
+        make: |value| value.unlisted_program().map(ProfileSetting::UnlistedProgram),
+    },
+];
 
 /// Keys of `[ceiling]`, and of `[profile.NAME]`.
 pub(super) const LIMITS: &[Key<LimitSetting>] = &[

@@ -93,6 +93,10 @@ impl ResolvedProfile {
                 *least = level;
                 key
             }
+            ProfileSetting::UnlistedProgram(answer) => {
+                self.profile.unlisted_program = *answer;
+                "unlisted_program"
+            }
         };
         self.origins.insert(key, part.origin.clone());
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::limits::DiskMode;
 use model::text::escape;
-use model::{Bytes, Level};
+use model::{Bytes, Level, UnlistedProgram};
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
@@ -70,6 +70,8 @@ pub(super) enum Form {
     Cpus,
     Level,
     DiskMode,
+    /// What becomes of an action that tries a program which is not listed.
+    UnlistedProgram,
 }
 
 impl Form {
@@ -85,6 +87,7 @@ impl Form {
             Self::Cpus => "a number of processors: write for example `2` or `0.5`",
             Self::Level => "a level: write `\"hard\"`, `\"watched\"` or `\"absent\"`",
             Self::DiskMode => "a disk mode: write `\"memory\"` or `\"disk\"`",
+            Self::UnlistedProgram => "what to do about an unlisted program: write `\"refuse\"` or `\"end\"`",
         }
     }
 
@@ -108,6 +111,7 @@ impl Form {
             Self::Cpus => json!({"type": "number", "exclusiveMinimum": 0}),
             Self::Level => json!({"enum": ["absent", "watched", "hard"]}),
             Self::DiskMode => json!({"enum": ["memory", "disk"]}),
+            Self::UnlistedProgram => json!({"enum": ["refuse", "end"]}),
         }
     }
 }
@@ -191,6 +195,14 @@ impl Value {
             "memory" => Ok(DiskMode::Memory),
             "disk" => Ok(DiskMode::Disk),
             _ => Err(Form::DiskMode.error(self)),
+        }
+    }
+
+    pub(super) fn unlisted_program(&self) -> Result<UnlistedProgram, ValueError> {
+        match self.words(Form::UnlistedProgram)? {
+            "refuse" => Ok(UnlistedProgram::Refuse),
+            "end" => Ok(UnlistedProgram::End),
+            _ => Err(Form::UnlistedProgram.error(self)),
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use engine::{Engine, Order, Workspace};
@@ -10,6 +11,7 @@ use model::grant::{Input, Programs, WorkspaceAccess};
 use model::task::Task;
 use model::text::escape;
 use model::{ActionRequest, Grant, OsText, Tool, WorkspacePath};
+use sandbox::view::interpreter;
 
 use super::context::Context;
 use super::diff::pathspecs_in;
@@ -124,8 +126,39 @@ fn programs(context: &Context<'_>, files: &[PathBuf]) -> Result<Programs, CliErr
     if files.is_empty() {
         return Ok(Programs::Any);
     }
-    let files = files.iter().map(|file| resolved(context, file)).collect::<Result<_, _>>()?;
+    let files = files.iter().map(|file| program(context, file)).collect::<Result<_, _>>()?;
     Ok(Programs::Only(files))
+}
+
+/// Finds a program: a bare name on our PATH, which a sandbox shows, and a path from where we stand.
+fn program(context: &Context<'_>, file: &Path) -> Result<OsText, CliError> {
+    let found = if file.components().count() == 1 && !file.as_os_str().as_bytes().contains(&b'/') {
+        on_path(context, file)?
+    } else {
+        file.to_owned()
+    };
+    let resolved = resolved(context, &found)?;
+    if let Some(why) = interpreter(resolved.as_path()) {
+        let name = escape(&resolved.as_path().to_string_lossy()).into_owned();
+        context.console.say(&format!(
+            "fumehood: `{name}` is an interpreter ({why}): listing it grants all that it can do"
+        ));
+    }
+    Ok(resolved)
+}
+
+fn on_path(context: &Context<'_>, name: &Path) -> Result<PathBuf, CliError> {
+    let path = context.environment.get("PATH").unwrap_or_default();
+    let is_program = |file: &PathBuf| {
+        std::fs::metadata(file).is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0)
+    };
+    let places = std::env::split_paths(path).filter(|directory| directory.is_absolute());
+    places.map(|directory| directory.join(name)).find(is_program).ok_or_else(|| {
+        let name = escape(&name.to_string_lossy()).into_owned();
+        CliError::Cannot(format!(
+            "there is no program `{name}` on PATH: name the file, as in `--program ./{name}`"
+        ))
+    })
 }
 
 fn inputs(context: &Context<'_>, settings: &[InputSetting]) -> Result<Vec<Input>, CliError> {

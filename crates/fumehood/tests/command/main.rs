@@ -5,5 +5,6 @@ mod apply;
 mod bench;
 mod bwrap;
 mod history;
+mod programs;
 mod run;
 mod terminal;

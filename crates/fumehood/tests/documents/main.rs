@@ -175,11 +175,19 @@ fn why_names_the_rule_the_layer_and_the_next_step() {
     let codes: Vec<&str> = ended.iter().map(|cause| cause.code.as_str()).collect();
     assert_eq!(
         codes,
-        ["limit-memory", "limit-processes", "no-network", "limit-output", "masked", "git-hook"]
+        [
+            "limit-memory",
+            "limit-processes",
+            "unlisted-program",
+            "no-network",
+            "limit-output",
+            "masked",
+            "git-hook"
+        ]
     );
     assert!(ended[0].sentence.ends_with("memory 96 MiB"), "{}", ended[0].sentence);
-    assert!(ended[2].sentence.contains("`203.0.113.7:443`") && !ended[2].sentence.contains("127.0.0.1"));
-    assert!(ended[5].person_may_allow);
+    assert!(ended[3].sentence.contains("`203.0.113.7:443`") && !ended[3].sentence.contains("127.0.0.1"));
+    assert!(ended[6].person_may_allow);
     assert!(causes(&[requested(&["true"]), decided(Verdict::Allow)]).is_empty());
 }
 

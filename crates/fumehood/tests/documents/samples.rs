@@ -7,7 +7,7 @@ use model::action::{Base, Principal, StartingPoint};
 use model::change::{Change, ChangeKind, FileKind};
 use model::enforcement::{Held, Layer, Level, Shortfall};
 use model::event::{DecisionRecord, Event, HeldBack, OutputRecord, Verdict};
-use model::evidence::{ConnectionAttempt, Observed, Probe, ProgramStart, StepTime, Teardown};
+use model::evidence::{ConnectionAttempt, Observed, Probe, ProgramStart, ProgramTry, StepTime, Teardown};
 use model::grant::{Input, Programs};
 use model::{
     ActionId, Bytes, Digest, Ending, Grant, LimitKind, OsText, Profile, Timestamp, Usage, WorkspacePath,
@@ -114,6 +114,13 @@ pub(crate) fn ended(ending: Ending) -> Event {
     let observed = Observed {
         programs: vec![ProgramStart { file: text("/bin/sh"), argv, pid: 2 }; 14],
         programs_dropped: 3,
+        unlisted_programs: vec![ProgramTry {
+            file: text("/bin/ls"),
+            argv: vec![text("ls"), text(HOSTILE)],
+            pid: 4,
+            layer: Layer::Root,
+        }],
+        unlisted_programs_dropped: 2,
         connections: ["203.0.113.7:443", "127.0.0.1:80", HOSTILE]
             .map(|address| ConnectionAttempt { address: address.to_owned(), pid: 3 })
             .to_vec(),
@@ -189,6 +196,7 @@ pub(crate) fn endings() -> Vec<Ending> {
         Ending::Stopped,
         Ending::NotFound,
         Ending::NotExecutable { errno: 13 },
+        Ending::UnlistedProgram { file: text(HOSTILE) },
     ];
     endings.extend(LimitKind::ALL.map(|limit| Ending::Limit { limit }));
     endings

@@ -60,7 +60,7 @@ pub(crate) fn enter_landlock(plan: &Plan) -> Done<LandlockReport> {
     let read = AccessFs::ReadFile | AccessFs::ReadDir;
     let top = if plan.programs.is_some() { read } else { read | AccessFs::Execute };
     let mut rules = vec![(b"/".as_slice(), top)];
-    for program in plan.programs.iter().flatten() {
+    for program in plan.programs.iter().flat_map(|list| list.files.iter().chain(&list.loaders)) {
         rules.push((program, AccessFs::ReadFile | AccessFs::Execute));
     }
     let write = AccessFs::from_all(ABI::V5) & !AccessFs::Execute;

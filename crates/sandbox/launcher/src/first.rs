@@ -13,6 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::failure::{Context, Done, Failure};
+use crate::listed::Listed;
 use crate::mutant::leaves_out;
 use crate::notify::Notifier;
 use crate::runner::{self, RunnerSays};
@@ -173,8 +174,11 @@ impl<'a> First<'a> {
             let ready = self.wait()?;
             if ready.notification
                 && let Some(notifier) = &mut self.notifier
+                && notifier.handle(&self.keep.control, self.started)?
             {
-                notifier.handle(&self.keep.control, self.started)?;
+                // The end of this process closes the listener before it ends the others; they would see an answer.
+                sys::kill_all_others().during("supervise", "kill")?;
+                return Ok(());
             }
             if ready.runner && self.runner_talks {
                 self.hear_runner()?;
@@ -222,7 +226,8 @@ impl<'a> First<'a> {
     fn hear_runner(&mut self) -> Done {
         match wire::receive::<RunnerSays>(&self.keep.socket).during("runner socket", "receive")? {
             Some((RunnerSays::Filtered, fds)) => {
-                self.notifier = fds.into_iter().next().map(Notifier::new);
+                let listed = self.keep.plan.programs.as_ref().map(Listed::new);
+                self.notifier = fds.into_iter().next().map(|listener| Notifier::new(listener, listed));
                 Ok(())
             }
             Some((RunnerSays::Proof(observations), _)) => self.report_proof(observations),

@@ -8,6 +8,7 @@ mod confine;
 mod failure;
 mod first;
 mod identity;
+mod listed;
 mod mutant;
 mod notify;
 mod outer;

@@ -64,6 +64,8 @@ pub enum FromSandbox {
         file: Vec<u8>,
         /// The arguments, cut after 4 KiB.
         argv: Vec<Vec<u8>>,
+        /// What is in its way, when it is not listed.
+        unlisted: Option<Unlisted>,
     },
     /// Something is being connected to.
     Connection {
@@ -95,6 +97,17 @@ pub enum FromSandbox {
         /// The largest resident size of one process, in KiB.
         max_rss_kib: u64,
     },
+}
+
+/// What is in the way of a program that a grant does not list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Unlisted {
+    /// It is not in the root.
+    Absent,
+    /// It is in the root, and Landlock does not let it be executed.
+    NotExecutable,
+    /// It is the dynamic loader, started by itself: nothing but what is listed can be loaded.
+    Loader,
 }
 
 /// One thing that the prober tried.

@@ -9,6 +9,7 @@ use launcher::message::FromSandbox;
 use launcher::wire;
 
 use crate::failure::{Context, Done};
+use crate::listed::Listed;
 use crate::rename::{self, Outcome, Request};
 use crate::sys::{self, Notification};
 
@@ -24,13 +25,15 @@ const ADDRESS_MAX: usize = 128;
 /// Holds the listener of the command's filter.
 pub(crate) struct Notifier {
     listener: OwnedFd,
+    /// What the grant lists, when it lists programs.
+    listed: Option<Listed>,
 }
 
 impl Notifier {
     /// Takes the listener.
-    pub(crate) fn new(listener: OwnedFd) -> Self {
+    pub(crate) fn new(listener: OwnedFd, listed: Option<Listed>) -> Self {
         sys::wake_up_in_place(listener.as_fd());
-        Self { listener }
+        Self { listener, listed }
     }
 
     /// Returns the descriptor to wait on.
@@ -38,13 +41,18 @@ impl Notifier {
         self.listener.as_fd()
     }
 
-    /// Answers one notification. Nothing is recorded before the command was started: that is the prober.
-    pub(crate) fn handle(&mut self, control: &OwnedFd, record: bool) -> Done {
+    /// Answers one notification, and says whether everything inside must end; then its process waits for no answer.
+    /// Nothing is recorded before the command was started: that is the prober.
+    pub(crate) fn handle(&mut self, control: &OwnedFd, record: bool) -> Done<bool> {
         let received = sys::receive_notification(self.listener.as_fd()).during("notification", "receive")?;
-        let Some(notification) = received else { return Ok(()) };
+        let Some(notification) = received else { return Ok(false) };
         let answer = match notification.call {
-            libc::SYS_execve if record => program(control, &notification, 0).map(|()| Ok(()))?,
-            libc::SYS_execveat if record => program(control, &notification, 1).map(|()| Ok(()))?,
+            libc::SYS_execve | libc::SYS_execveat if record => {
+                if self.program(control, &notification)? {
+                    return Ok(true);
+                }
+                Ok(())
+            }
             libc::SYS_connect if record => connection(control, &notification).map(|()| Ok(()))?,
             #[cfg(target_arch = "x86_64")]
             libc::SYS_rename => self.rename(control, &notification)?,
@@ -52,7 +60,24 @@ impl Notifier {
             _ => Ok(()),
         };
         sys::answer_notification(self.listener.as_fd(), notification.id, answer);
-        Ok(())
+        Ok(false)
+    }
+
+    /// Records a program, and says whether it must end everything.
+    fn program(&self, control: &OwnedFd, notification: &Notification) -> Done<bool> {
+        let Notification { pid, call, arguments, .. } = *notification;
+        let (start, first) = if call == libc::SYS_execve {
+            (libc::AT_FDCWD, 0)
+        } else {
+            // The kernel takes the descriptor as an `int`.
+            (arguments[0] as u32 as i32, 1)
+        };
+        let file = read_text(pid, arguments[first], PATH_MAX).unwrap_or_default();
+        let argv = read_argv(pid, arguments[first + 1]);
+        let unlisted = self.listed.as_ref().and_then(|listed| listed.judge(pid, start, &file));
+        let message = FromSandbox::Program { pid, file, argv, unlisted };
+        wire::send(control, &message, &[]).during("control socket", "program")?;
+        Ok(unlisted.is_some() && self.listed.as_ref().is_some_and(|listed| listed.ends))
     }
 
     fn rename(&self, control: &OwnedFd, notification: &Notification) -> Done<Result<(), i32>> {
@@ -66,14 +91,6 @@ impl Notifier {
             }
         }
     }
-}
-
-fn program(control: &OwnedFd, notification: &Notification, first: usize) -> Done {
-    let Notification { pid, arguments, .. } = *notification;
-    let file = read_text(pid, arguments[first], PATH_MAX).unwrap_or_default();
-    let argv = read_argv(pid, arguments[first + 1]);
-    let message = FromSandbox::Program { pid, file, argv };
-    wire::send(control, &message, &[]).during("control socket", "program")
 }
 
 fn connection(control: &OwnedFd, notification: &Notification) -> Done {

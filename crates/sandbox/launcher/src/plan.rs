@@ -19,8 +19,8 @@ pub struct Plan {
     pub hostname: String,
     /// Places below which Landlock lets the command write; everything shown can be read.
     pub writable: Vec<Vec<u8>>,
-    /// Files that may be executed; everything shown when missing.
-    pub programs: Option<Vec<Vec<u8>>>,
+    /// The programs that may be executed; everything shown when missing.
+    pub programs: Option<ProgramList>,
     /// Resource limits of every process, by the numbers of `setrlimit(2)`.
     pub rlimits: Vec<Rlimit>,
     /// The filter of the command, which notifies the first process.
@@ -39,6 +39,19 @@ pub struct Plan {
     pub nested_user_namespaces: bool,
     /// The layer that a mutant of the builder leaves out. Without the feature `mutants` it is refused.
     pub mutant: Option<String>,
+}
+
+/// The programs that a grant lists, by their resolved place inside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramList {
+    /// Files that may be executed.
+    pub files: Vec<Vec<u8>>,
+    /// Dynamic loaders: the kernel executes them for a program, so they may be executed too.
+    pub loaders: Vec<Vec<u8>>,
+    /// The names under which the files can be found.
+    pub names: Vec<Vec<u8>>,
+    /// Whether everything inside ends when another program is tried.
+    pub ends: bool,
 }
 
 /// Who the command will be.
@@ -266,6 +279,8 @@ pub struct ProbeFacts {
     pub workspace: Vec<u8>,
     /// A masked file of the workspace, when there is one.
     pub masked_file: Option<Vec<u8>>,
+    /// A file with the permission to be executed that is shown and not listed, when there is a list and such a file.
+    pub unlisted_file: Option<Vec<u8>>,
 }
 
 /// What the first process samples, where the kernel does not hold a limit.

@@ -72,6 +72,18 @@ const PROBES: &[Probe] = &[
     ("open-files-limit", |_| limit(libc::RLIMIT_NOFILE)),
     ("file-size-limit", |_| limit(libc::RLIMIT_FSIZE)),
     ("core-limit", |_| limit(libc::RLIMIT_CORE)),
+    ("unlisted-program", |plan| match &plan.probe.unlisted_file {
+        Some(path) => execute(path),
+        None => Saw::Text("everything that is shown may be executed".to_owned()),
+    }),
+    ("written-code", |plan| match plan.programs {
+        Some(_) => Saw::Number(places_with_code(plan)),
+        None => Saw::Text("no list of programs".to_owned()),
+    }),
+    ("file-in-memory", |plan| match plan.programs {
+        Some(_) => call(libc::SYS_memfd_create, [c"probe".as_ptr() as u64, 0, 0, 0, 0, 0]),
+        None => Saw::Text("no list of programs".to_owned()),
+    }),
     ("store-bytes", |_| number(rustix::fs::statvfs("/tmp").map(|stat| stat.f_blocks * stat.f_frsize))),
     ("store-files", |_| number(rustix::fs::statvfs("/tmp").map(|stat| stat.f_files))),
 ];
@@ -255,6 +267,53 @@ fn foreign_call() -> Saw {
         Ok(None) => Saw::Done,
         Err(error) => Saw::Errno(error.raw_os_error().unwrap_or(0)),
     }
+}
+
+/// Lets a copy of this process become a program; its standard output goes nowhere.
+fn execute(path: &[u8]) -> Saw {
+    let tried = || {
+        let child = sys::fork()?;
+        if child == 0 {
+            sys::exit_now(execute_in_silence(path));
+        }
+        let ended = rustix::process::waitpid(rustix::process::Pid::from_raw(child), WaitOptions::empty())?;
+        Ok::<_, std::io::Error>(ended.and_then(|(_, status)| status.exit_status()))
+    };
+    match tried() {
+        Ok(Some(errno)) if errno != 0 => Saw::Errno(errno),
+        Ok(_) => Saw::Done,
+        Err(error) => Saw::Errno(error.raw_os_error().unwrap_or(0)),
+    }
+}
+
+fn execute_in_silence(path: &[u8]) -> i32 {
+    let Ok(file) = std::ffi::CString::new(path) else { return libc::EINVAL };
+    if let Ok(nowhere) = rustix::fs::open("/dev/null", OFlags::WRONLY, Mode::empty()) {
+        let _ = sys::duplicate_to(std::os::fd::AsFd::as_fd(&nowhere), 1, false);
+    }
+    sys::execute(&file, std::slice::from_ref(&file), &[]).raw_os_error().unwrap_or(libc::EIO)
+}
+
+/// Counts the places that can be written and out of which code could be mapped. In `/tmp` that is tried; elsewhere a
+/// try would leave a trace, and the mount says it.
+fn places_with_code(plan: &Plan) -> u64 {
+    let of_kernel = |place: &&Vec<u8>| [&b"/dev"[..], b"/proc"].contains(&place.as_slice());
+    let runs_code = |place: &&Vec<u8>| {
+        let flags = rustix::fs::statvfs(path_of(place)).map(|stat| stat.f_flag);
+        !flags.is_ok_and(|flags| flags.contains(rustix::fs::StatVfsMountFlags::NOEXEC))
+    };
+    let places = plan.writable.iter().filter(|place| !of_kernel(place)).filter(runs_code).count() as u64;
+    places + u64::from(maps_code("/tmp/.fumehood-probe"))
+}
+
+/// Writes a file and tries to map it as code.
+fn maps_code(path: &str) -> bool {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    let Ok(file) = rustix::fs::open(path, flags, Mode::RWXU) else { return true };
+    let protection = (libc::PROT_READ | libc::PROT_EXEC) as u64;
+    let arguments = [0, 4096, protection, libc::MAP_PRIVATE as u64, file.as_raw_fd() as u64, 0];
+    let mapped = sys::try_call(libc::SYS_mmap, arguments).is_ok();
+    rustix::fs::unlink(path).is_err() || mapped
 }
 
 fn has_variable(name: &str) -> bool {

@@ -146,7 +146,7 @@ impl<'a> Steps<'a> {
         let open = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let held = rustix::fs::openat(&store, ".", open, Mode::empty()).during("store", "")?;
         self.store = Some(held);
-        self.executable_store = executable;
+        self.executable_store = executable || leaves_out(self.plan, "noexec");
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl<'a> Steps<'a> {
 
     fn read_write(&mut self, source: SourceIndex, target: &[u8]) -> Done {
         let mount = self.take(source)?;
-        sys::set_mount_attributes(mount.as_fd(), PLAIN, false).during("read-write", target)?;
+        sys::set_mount_attributes(mount.as_fd(), self.of_store(), false).during("read-write", target)?;
         self.place(&mount, target)
     }
 
@@ -207,12 +207,13 @@ impl<'a> Steps<'a> {
         let store = self.store()?;
         rustix::fs::mkdirat(store, name, Mode::from_raw_mode(mode)).during("private directory", name)?;
         let mount = copy_mount(store, Path::new(name), false)?;
-        let mut attributes = PLAIN;
-        if !self.executable_store {
-            attributes |= MountAttrFlags::MOUNT_ATTR_NOEXEC;
-        }
-        sys::set_mount_attributes(mount.as_fd(), attributes, false).during("private directory", name)?;
+        sys::set_mount_attributes(mount.as_fd(), self.of_store(), false).during("private directory", name)?;
         Ok(mount)
+    }
+
+    /// Returns the attributes of a place that can be written.
+    fn of_store(&self) -> MountAttrFlags {
+        if self.executable_store { PLAIN } else { PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC }
     }
 
     fn private_overlay(&mut self, lower: SourceIndex, name: &str, target: &[u8]) -> Done {
@@ -220,7 +221,7 @@ impl<'a> Steps<'a> {
         let store = self.store()?;
         rustix::fs::mkdirat(store, name, Mode::from_raw_mode(0o755)).during("private overlay", name)?;
         let directory = self.make_overlay_directories(store, Path::new(name))?;
-        self.overlay(&[lower], Some(&directory), PLAIN, target)
+        self.overlay(&[lower], Some(&directory), self.of_store(), target)
     }
 
     fn workspace(
@@ -243,7 +244,7 @@ impl<'a> Steps<'a> {
         if upper.is_none() {
             attributes |= MountAttrFlags::MOUNT_ATTR_RDONLY;
         }
-        if !executable {
+        if !executable && !self.executable_store {
             attributes |= MountAttrFlags::MOUNT_ATTR_NOEXEC;
         }
         self.overlay(&lowers, upper.as_deref(), attributes, target)

@@ -365,6 +365,15 @@ pub(crate) fn execute(file: &CString, argv: &[CString], environment: &[CString])
     io::Error::last_os_error()
 }
 
+/// Ends every other process of this process namespace at once.
+pub(crate) fn kill_all_others() -> io::Result<()> {
+    // SAFETY: sends a signal. For the first process of a namespace, -1 is all others in it.
+    match check(unsafe { libc::kill(-1, libc::SIGKILL) }.into()) {
+        Err(error) if error.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+        result => result,
+    }
+}
+
 /// Ends this process without running anything on the way out.
 pub(crate) fn exit_now(status: i32) -> ! {
     // SAFETY: ends the process; nothing follows.

@@ -74,6 +74,9 @@ const EXPECTATIONS: &[Expectation] = &[
     expect("open-files-limit", Layer::Limit(LimitKind::OpenFiles), Must::BeRlimit(libc::RLIMIT_NOFILE)),
     expect("file-size-limit", Layer::Limit(LimitKind::FileSize), Must::BeRlimit(libc::RLIMIT_FSIZE)),
     expect("core-limit", Layer::Limit(LimitKind::FileSize), Must::BeRlimit(libc::RLIMIT_CORE)),
+    expect("unlisted-program", Layer::Landlock, Must::Satisfy(nothing_unlisted)),
+    expect("written-code", Layer::Root, Must::Satisfy(no_written_code)),
+    expect("file-in-memory", Layer::Seccomp, Must::Satisfy(no_file_in_memory)),
     expect("store-bytes", Layer::Limit(LimitKind::Disk), Must::Satisfy(store_bytes)),
     expect("store-files", Layer::Limit(LimitKind::Files), Must::Satisfy(store_files)),
 ];
@@ -167,6 +170,18 @@ fn terminal_as_planned(saw: &Saw, plan: &Plan) -> bool {
 /// As root nothing of the caller's groups is left; a user cannot drop them, and the report says how many there are.
 fn groups_as_planned(saw: &Saw, plan: &Plan) -> bool {
     if plan.identity.switch { *saw == Saw::Number(0) } else { matches!(saw, Saw::Number(_)) }
+}
+
+fn nothing_unlisted(saw: &Saw, plan: &Plan) -> bool {
+    plan.probe.unlisted_file.is_none() || matches!(saw, Saw::Errno(libc::EACCES))
+}
+
+fn no_written_code(saw: &Saw, plan: &Plan) -> bool {
+    plan.programs.is_none() || *saw == Saw::Number(0)
+}
+
+fn no_file_in_memory(saw: &Saw, plan: &Plan) -> bool {
+    plan.programs.is_none() || matches!(saw, Saw::Errno(libc::EPERM))
 }
 
 fn store_bytes(saw: &Saw, plan: &Plan) -> bool {

@@ -586,6 +586,14 @@ pub(super) const TABLE: &[Row] = &[
         "event loops and watchers",
     ),
     row(
+        Group::Programs,
+        &[memfd_create],
+        ALWAYS,
+        REFUSED,
+        "a file in memory lies outside the mounts that let no code be executed, and Landlock does not hold it",
+    )
+    .only(Switch::ListedPrograms),
+    row(
         Group::Memory,
         &[
             mmap, mprotect, munmap, mremap, msync, mincore, madvise, process_madvise, brk, mlock, mlock2, munlock,

@@ -36,6 +36,8 @@ pub struct Options {
     pub nested_user_namespaces: bool,
     /// Reports every opening of a file, at the cost of a round trip each.
     pub observe_opens: bool,
+    /// Only listed programs may be started: no code comes from a file in memory either.
+    pub listed_programs: bool,
     /// Takes one group away, to see whether the proof notices.
     #[cfg(any(test, feature = "mutants"))]
     pub without: Option<Group>,
@@ -71,7 +73,11 @@ pub fn service_filter(service: Service) -> Program {
 
 /// Returns the groups of the command's filter that hold something back: each has a probe, and a mutant.
 pub fn walls() -> Vec<Group> {
-    let refuses = |group: Group| command::TABLE.iter().any(|row| row.group == group && row.answer.refuses());
+    // What only a list of programs brings has a probe of its own, which the filter's table does not hold.
+    let always = |row: &Row| row.only != Some(Switch::ListedPrograms);
+    let refuses = |group: Group| {
+        command::TABLE.iter().any(|row| row.group == group && row.answer.refuses() && always(row))
+    };
     Group::ALL.iter().copied().filter(|group| refuses(*group) || *group == Group::ForeignTables).collect()
 }
 
@@ -90,7 +96,8 @@ fn command_filter_for(options: &Options, arch: Arch) -> Program {
 fn switches(options: &Options) -> Vec<Switch> {
     let nested = options.nested_user_namespaces.then_some(Switch::NestedUserNamespaces);
     let opens = options.observe_opens.then_some(Switch::ObserveOpens);
-    nested.into_iter().chain(opens).collect()
+    let listed = options.listed_programs.then_some(Switch::ListedPrograms);
+    nested.into_iter().chain(opens).chain(listed).collect()
 }
 
 fn rows(table: &'static [Row], switches: &[Switch]) -> Vec<&'static Row> {

@@ -40,6 +40,7 @@ const fn option(switch: Switch) -> &'static str {
     match switch {
         Switch::NestedUserNamespaces => "the profile allows nested user namespaces",
         Switch::ObserveOpens => "the profile asks for the files that are read",
+        Switch::ListedPrograms => "the grant lists the programs that may be started",
         Switch::Listens => "a model is replayed",
     }
 }

@@ -55,6 +55,8 @@ pub enum Switch {
     NestedUserNamespaces,
     /// Opening a file is reported.
     ObserveOpens,
+    /// Only listed programs may be started.
+    ListedPrograms,
     /// The service takes connections.
     Listens,
 }

@@ -121,7 +121,9 @@ fn every_options() -> Vec<Options> {
     let mut all = Vec::new();
     for nested_user_namespaces in [false, true] {
         for observe_opens in [false, true] {
-            all.push(Options { nested_user_namespaces, observe_opens, without: None });
+            for listed_programs in [false, true] {
+                all.push(Options { nested_user_namespaces, observe_opens, listed_programs, without: None });
+            }
         }
     }
     let mutants = walls().into_iter().chain([Group::Recorded]);

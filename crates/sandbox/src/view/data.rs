@@ -27,6 +27,7 @@ pub(crate) const PREFIXES: &str = include_str!("../../data/prefixes.txt");
 pub(crate) const SETTINGS: &str = include_str!("../../data/settings.txt");
 pub(crate) const VARIABLES: &str = include_str!("../../data/variables.txt");
 pub(crate) const RUNTIMES: &str = include_str!("../../data/runtimes.txt");
+pub(crate) const INTERPRETERS: &str = include_str!("../../data/interpreters.txt");
 
 /// Returns the rows of a table: `#` starts a comment line, ` | ` parts the columns. The tests hold that no line has
 /// another number of columns.
@@ -79,6 +80,7 @@ mod tests {
         assert_table::<3>("settings.txt", SETTINGS);
         assert_table::<3>("variables.txt", VARIABLES);
         assert_table::<4>("runtimes.txt", RUNTIMES);
+        assert_table::<2>("interpreters.txt", INTERPRETERS);
     }
 
     #[test]

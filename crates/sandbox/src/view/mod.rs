@@ -36,6 +36,7 @@ pub use host::{Host, Identity};
 pub use piece::{Hidden, Kind, Piece};
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use model::OsText;
@@ -43,7 +44,7 @@ use model::grant::Programs;
 
 use assembly::{Assembly, Manner, Shown};
 use clean::Format;
-use data::{PRIVATE, SYSTEM, rows};
+use data::{INTERPRETERS, PRIVATE, SYSTEM, rows};
 use environment::{Sources, XDG};
 use tools::Found;
 
@@ -65,9 +66,41 @@ pub struct View {
 pub enum Executables {
     /// All of them, and what the command builds itself.
     Any,
-    /// These files and no others, by their resolved place inside: the listed programs, their interpreters and the
-    /// dynamic loader. Every [`Piece::Private`], the workspace and all other writable places are to be mounted noexec.
-    Only(Vec<PathBuf>),
+    /// These files and no others. Every [`Piece::Private`], the workspace and all other writable places are to be
+    /// mounted noexec.
+    Only(Listed),
+}
+
+/// What a list of programs came to, by the resolved places inside.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Listed {
+    /// The listed programs, and the interpreters of those that are scripts.
+    pub programs: Vec<PathBuf>,
+    /// The dynamic loaders, which the kernel executes for a program.
+    pub loaders: Vec<PathBuf>,
+    /// Libraries, and directories with libraries: they are mapped as code and not executed.
+    pub libraries: Vec<PathBuf>,
+    /// The names under which the programs stand on PATH.
+    pub names: Vec<OsString>,
+}
+
+impl Listed {
+    /// Tells whether code in this piece of the root is needed: all others are to be mounted noexec.
+    pub fn needs_code_of(&self, target: &Path) -> bool {
+        let all = self.programs.iter().chain(&self.loaders).chain(&self.libraries);
+        all.into_iter().any(|path| path.starts_with(target))
+    }
+
+    /// Returns the programs that do whatever a text tells them, each with the reason.
+    pub fn interpreters(&self) -> impl Iterator<Item = (&Path, &'static str)> {
+        self.programs.iter().filter_map(|path| Some((path.as_path(), interpreter(path)?)))
+    }
+}
+
+/// Says why a program is an interpreter, by its name: listing it grants all that it can do.
+pub fn interpreter(program: &Path) -> Option<&'static str> {
+    let name = program.file_name()?;
+    rows::<2>(INTERPRETERS).find(|[pattern, _]| files::is_like(name, pattern)).map(|[_, why]| why)
 }
 
 impl View {
@@ -106,20 +139,20 @@ impl View {
     fn reduced(assembly: &mut Assembly<'_>, list: &[OsText]) -> Result<Unfinished, ViewError> {
         let shell = shell(assembly);
         let place = add_places(assembly, shell);
-        let listed = programs::show_programs(assembly, list)?;
+        let (listed, path) = programs::show_programs(assembly, list)?;
         add_git_settings(assembly);
         repository::show_repository(assembly);
         mask_credentials(assembly);
         checks::check_state(assembly)?;
         let sources = Sources {
             home: &place.home,
-            path: &listed.path,
+            path: &path,
             found: &Found::default(),
             runtime_dir: &place.runtime_dir,
             shell,
         };
         let environment = environment::environment(assembly, &sources)?;
-        Ok(Unfinished { environment, executables: Executables::Only(listed.executables) })
+        Ok(Unfinished { environment, executables: Executables::Only(listed) })
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use model::OsText;
 
+use super::Listed;
 use super::assembly::{Assembly, Manner, Shown};
 use super::data::{RUNTIMES, rows};
 use super::elf::{Needs, Program, find_in_cache, program};
@@ -24,25 +25,21 @@ const MAX_DEPTH: usize = 8;
 const LIBRARIES: [&str; 7] =
     ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/lib/*-linux-*", "/usr/lib/*-linux-*", "/usr/local/lib"];
 
-/// What the listed programs came to.
-#[derive(Debug, Default)]
-pub(crate) struct Listed {
-    /// The directories in which they stand, as the caller names them.
-    pub(crate) path: Vec<PathBuf>,
-    /// Every file that may be executed, without links.
-    pub(crate) executables: Vec<PathBuf>,
-}
-
-/// Shows the listed programs with all that they need.
-pub(crate) fn show_programs(assembly: &mut Assembly<'_>, list: &[OsText]) -> Result<Listed, ViewError> {
+/// Shows the listed programs with all that they need; returns what they came to, and the directories in which they
+/// stand, as the caller names them.
+pub(crate) fn show_programs(
+    assembly: &mut Assembly<'_>,
+    list: &[OsText],
+) -> Result<(Listed, Vec<PathBuf>), ViewError> {
     let cache = assembly.files.read(Path::new("/etc/ld.so.cache"), 16 * 1024 * 1024).unwrap_or_default();
-    let mut shower = Shower { assembly, cache, seen: HashSet::new(), listed: Listed::default() };
+    let (seen, listed, path) = (HashSet::new(), Listed::default(), Vec::new());
+    let mut shower = Shower { assembly, cache, seen, listed, path };
     for program in list {
         let path = shower.find(program.as_os_str())?;
         shower.show_program(&path, MAX_SCRIPTS)?;
     }
     shower.show_names();
-    Ok(shower.listed)
+    Ok((shower.listed, shower.path))
 }
 
 struct Shower<'s, 'a> {
@@ -50,6 +47,7 @@ struct Shower<'s, 'a> {
     cache: Vec<u8>,
     seen: HashSet<PathBuf>,
     listed: Listed,
+    path: Vec<PathBuf>,
 }
 
 impl Shower<'_, '_> {
@@ -85,10 +83,11 @@ impl Shower<'_, '_> {
         }
         let real = self.show_file(path)?;
         let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
-        if !self.listed.path.contains(&directory) {
-            self.listed.path.push(directory);
+        if !self.path.contains(&directory) {
+            self.path.push(directory);
         }
-        if !self.may_execute(&real) {
+        self.listed.names.extend(path.file_name().map(OsStr::to_owned));
+        if !add(&mut self.listed.programs, &real) {
             return Ok(());
         }
         self.show_runtimes(&real);
@@ -122,12 +121,13 @@ impl Shower<'_, '_> {
 
     fn show_name(&mut self, directory: &Path, name: &OsStr) {
         let walk = self.assembly.files.walk(&directory.join(name));
-        if walk.links.is_empty() || !walk.is_file() || !self.listed.executables.contains(&walk.real) {
+        if walk.links.is_empty() || !walk.is_file() || !self.listed.programs.contains(&walk.real) {
             return;
         }
         self.assembly.add_links(&walk);
-        if !self.listed.path.iter().any(|known| known == directory) {
-            self.listed.path.push(directory.to_owned());
+        self.listed.names.push(name.to_owned());
+        if !self.path.iter().any(|known| known == directory) {
+            self.path.push(directory.to_owned());
         }
     }
 
@@ -152,15 +152,6 @@ impl Shower<'_, '_> {
         }
     }
 
-    /// Adds a file to those that may be executed; tells whether it is a new one.
-    fn may_execute(&mut self, real: &Path) -> bool {
-        let is_new = !self.listed.executables.iter().any(|known| known == real);
-        if is_new {
-            self.listed.executables.push(real.to_owned());
-        }
-        is_new
-    }
-
     fn show_file(&mut self, path: &Path) -> Result<PathBuf, ViewError> {
         match self.assembly.show(path, Manner::ReadOnly) {
             Shown::At(real) => Ok(real),
@@ -176,7 +167,7 @@ impl Shower<'_, '_> {
     fn show_needs(&mut self, real: &Path, needs: &Needs, must_be_there: bool) -> Result<(), ViewError> {
         if let Some(loader) = &needs.loader {
             let loader = self.show_file(loader)?;
-            self.may_execute(&loader);
+            add(&mut self.listed.loaders, &loader);
         }
         for library in &needs.libraries {
             let found = self.show_library(library, needs)?;
@@ -218,7 +209,8 @@ impl Shower<'_, '_> {
         if own.machine != needs.machine {
             return Ok(false);
         }
-        self.show_file(candidate)?;
+        let library = self.show_file(candidate)?;
+        add(&mut self.listed.libraries, &library);
         if self.seen.insert(walk.real.clone()) {
             self.show_needs(&walk.real, &own, true)?;
         }
@@ -236,6 +228,7 @@ impl Shower<'_, '_> {
             for path in self.assembly.files.matching(&prefix.join(place)) {
                 let Shown::At(shown) = self.assembly.show(&path, Manner::ReadOnly) else { continue };
                 if how == "libraries" {
+                    add(&mut self.listed.libraries, &shown);
                     self.show_objects(&shown, MAX_DEPTH);
                 }
             }
@@ -262,6 +255,15 @@ impl Shower<'_, '_> {
             self.assembly.hide(path, error.to_string());
         }
     }
+}
+
+/// Adds a path to a list; tells whether it is a new one.
+fn add(list: &mut Vec<PathBuf>, path: &Path) -> bool {
+    let is_new = !list.iter().any(|known| known == path);
+    if is_new {
+        list.push(path.to_owned());
+    }
+    is_new
 }
 
 #[cfg(test)]

@@ -22,8 +22,11 @@ fn on_this_machine(programs: &[&str]) -> Result<View, ViewError> {
 #[test]
 fn a_listed_program_comes_with_its_loader_and_libraries_and_nothing_else() {
     let view = on_this_machine(&["cat"]).unwrap();
-    let Executables::Only(executables) = &view.executables else { panic!("a list was given") };
-    assert_eq!(executables.len(), 2, "the program and the loader: {executables:?}");
+    let Executables::Only(listed) = &view.executables else { panic!("a list was given") };
+    assert_eq!((listed.programs.len(), listed.loaders.len()), (1, 1), "{listed:?}");
+    assert!(listed.libraries.iter().any(|path| path.to_string_lossy().contains("/libc")), "{listed:?}");
+    assert!(!listed.needs_code_of(Path::new("/etc")) && listed.needs_code_of(&listed.programs[0]));
+    assert_eq!(listed.interpreters().count(), 0);
     assert!(view.pieces.iter().any(|piece| piece.target().to_string_lossy().contains("/libc")));
     let whole = |piece: &&Piece| piece.source() == Some(Path::new("/usr"));
     assert_eq!(view.pieces.iter().find(whole), None);

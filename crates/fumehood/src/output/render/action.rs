@@ -181,6 +181,12 @@ fn observed(page: &mut Page, observed: &Observed, most: usize) {
         format!("{} ({})", argv.join(" "), program.file)
     });
     page.lines("programs", shortened(programs, observed.programs.len(), observed.programs_dropped, most));
+    let refused = observed.unlisted_programs.iter().map(|program| {
+        let argv: Vec<String> = program.argv.iter().map(super::super::shape::shell_word).collect();
+        format!("{} ({}), by `{}`", argv.join(" "), program.file, program.layer)
+    });
+    let (number, dropped) = (observed.unlisted_programs.len(), observed.unlisted_programs_dropped);
+    page.lines("unlisted", shortened(refused, number, dropped, most));
     let tried = observed.connections.iter().map(|attempt| escape(&attempt.address).into_owned());
     page.lines("connects", shortened(tried, observed.connections.len(), observed.connections_dropped, most));
     let limits: Vec<String> = observed.limits_touched.iter().map(ToString::to_string).collect();

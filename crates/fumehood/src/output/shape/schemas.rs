@@ -134,13 +134,14 @@ pub(super) fn shortfalls(_: &mut SchemaGenerator) -> Schema {
     })))
 }
 
-pub(super) fn ending(_: &mut SchemaGenerator) -> Schema {
+pub(super) fn ending(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({"oneOf": [
         object(json!({"ended": {"const": "exited"}, "status": {"type": "integer", "minimum": 0, "maximum": 255}})),
         object(json!({"ended": {"const": "signaled"}, "signal": {"type": "integer"}})),
         object(json!({"ended": {"const": "limit"}, "limit": {"type": "string"}})),
         object(json!({"ended": {"enum": ["stopped", "not-found"]}})),
         object(json!({"ended": {"const": "not-executable"}, "errno": {"type": "integer"}})),
+        object(json!({"ended": {"const": "unlisted-program"}, "file": generator.subschema_for::<Name>()})),
     ]})
 }
 
@@ -150,6 +151,12 @@ pub(super) fn observed(generator: &mut SchemaGenerator) -> Schema {
     let program = object(
         json!({"file": name.clone(), "argv": {"type": "array", "items": name.clone()}, "pid": pid.clone()}),
     );
+    let refused = object(json!({
+        "file": name.clone(),
+        "argv": {"type": "array", "items": name.clone()},
+        "pid": pid.clone(),
+        "layer": {"type": "string", "description": "What stands in its way: `root` where the file is not there, `landlock` where it is."},
+    }));
     let connection = object(json!({"address": {"type": "string"}, "pid": pid}));
     json_schema!({
         "type": "object",
@@ -157,6 +164,8 @@ pub(super) fn observed(generator: &mut SchemaGenerator) -> Schema {
         "properties": {
             "programs": list(program),
             "programs_dropped": COUNT(),
+            "unlisted_programs": list(refused),
+            "unlisted_programs_dropped": COUNT(),
             "connections": list(connection),
             "connections_dropped": COUNT(),
             "renames_healed": COUNT(),

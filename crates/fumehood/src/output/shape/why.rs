@@ -68,6 +68,7 @@ pub fn why(document: &ActionDocument) -> WhyDocument {
             .map(|grant| &grant.limits);
         causes.extend(by_end(end, limits));
         causes.extend(touched(end, limits));
+        causes.extend(unlisted(end));
         causes.extend(connections(end));
         causes.extend(dropped_output(end));
     }
@@ -138,6 +139,11 @@ fn by_end(end: &EndPart, limits: Option<&LimitsPart>) -> Option<Cause> {
             let sentence = format!("the command was ended because it passed its limit: {}", limit_text(*limit, limits));
             more(Cause::new(&format!("limit-{limit}"), sentence).layer(Layer::Limit(*limit)), *limit)
         }
+        Ending::UnlistedProgram { file } => {
+            let sentence = format!("it tried to start `{file}`, which is not among the programs that it may start");
+            Cause::new("unlisted-program", sentence)
+                .next("name the program with `--program`, or choose a profile whose `unlisted_program` is `refuse`")
+        }
         Ending::Stopped => Cause::new("stopped", "somebody stopped it".to_owned()),
         Ending::NotFound => Cause::new("no-program", "there is no such program inside the sandbox".to_owned())
             .layer(Layer::Root)
@@ -198,6 +204,21 @@ fn limit_text(limit: LimitKind, limits: Option<&LimitsPart>) -> String {
         LimitKind::FileSize => Bytes::new(limits.file_size).to_string(),
     };
     format!("{limit} {number}")
+}
+
+/// Names the programs that the command tried and that its grant does not list.
+fn unlisted(end: &EndPart) -> Option<Cause> {
+    let first = end.observed.unlisted_programs.first()?;
+    let others =
+        match end.observed.unlisted_programs.len() as u64 - 1 + end.observed.unlisted_programs_dropped {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+    let sentence =
+        format!("it tried to start `{}`{others}, not among the programs that it may start", first.file);
+    let ended = matches!(end.ending, Ending::UnlistedProgram { .. });
+    let cause = Cause::new("unlisted-program", sentence).layer(first.layer);
+    (!ended).then(|| cause.next("name each program that it needs with `--program`"))
 }
 
 /// Names what the command tried to reach and could not, because there is nothing but its own loopback inside.
