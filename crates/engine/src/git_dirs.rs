@@ -25,6 +25,12 @@ pub(crate) fn repository_of_worktree(workspace: &Path) -> Option<PathBuf> {
     (names_us && is_repository && holds_us).then_some(common)
 }
 
+/// Returns the git directory of a workspace itself: `.git`, or what that file of a linked worktree names.
+pub(crate) fn git_directory(workspace: &Path) -> PathBuf {
+    let git = workspace.join(".git");
+    pointer(&git, workspace).unwrap_or(git)
+}
+
 /// Reads `gitdir: PATH` and resolves it.
 fn pointer(file: &Path, from: &Path) -> Option<PathBuf> {
     if !fs::symlink_metadata(file).ok()?.is_file() {

@@ -1,9 +1,12 @@
-//! Which changed paths git ignores: by the ignore files of the base, read without starting git.
+//! Which changed paths git ignores: by the ignore files and the index of the base, read without starting git.
 
 use std::path::Path;
 
 use ::ignore::gitignore::{Gitignore, GitignoreBuilder};
 use model::{Change, FileKind, WorkspacePath};
+
+use crate::git_dirs::git_directory;
+use crate::tracked::Tracked;
 
 /// Marks the changes that git ignores: they stay in the layer, and are applied only when somebody asks for that.
 pub(crate) fn mark(changes: &mut [Change], base: &Path) {
@@ -11,8 +14,11 @@ pub(crate) fn mark(changes: &mut [Change], base: &Path) {
         return;
     }
     let mut rules = Rules { base, known: Vec::new() };
+    let mut tracked = None;
     for change in changes {
-        change.ignored = rules.ignores(&change.path, change.file == FileKind::Directory);
+        change.ignored = rules.ignores(&change.path, change.file == FileKind::Directory)
+            // Read only where it makes a difference.
+            && !tracked.get_or_insert_with(|| Tracked::of(&git_directory(base))).has(change.path.as_bytes());
     }
 }
 
@@ -27,8 +33,7 @@ impl Rules<'_> {
         let path = path.as_path();
         let parents: Vec<&Path> = path.ancestors().skip(1).collect();
         // From the top down: what an ignored directory holds is ignored, whatever is said further down.
-        for (depth, directory) in parents.iter().enumerate().rev().skip(1) {
-            let _ = depth;
+        for directory in parents.iter().rev().skip(1) {
             if self.matches(directory, true) {
                 return true;
             }

@@ -32,6 +32,7 @@ mod recover;
 mod review;
 mod stop;
 mod tasks;
+mod tracked;
 mod unapplying;
 mod workspace;
 

@@ -164,3 +164,20 @@ fn what_git_keeps_of_its_own_is_nothing_to_decide_about() {
     let done = bench.json(&["apply", "--json"]);
     assert_eq!((&done["state"], &done["held_back"]), (&"applied".into(), &serde_json::json!([])), "{done:#}");
 }
+
+#[test]
+fn what_git_tracks_is_applied_although_an_ignore_file_names_it() {
+    let bench = Bench::new();
+    fs::create_dir(bench.file("build")).expect("makes a directory");
+    bench.write("build/kept.js", "old\n");
+    bench.git(&["add", "--force", "build/kept.js"]);
+    bench.commit();
+    bench.sh("echo new > build/kept.js; echo o > build/o");
+    let done = bench.json(&["apply", "--json"]);
+    assert_eq!(
+        (&done["state"], bench.read("build/kept.js").as_str()),
+        (&"applied".into(), "new\n"),
+        "{done:#}"
+    );
+    assert!(!bench.file("build/o").exists(), "git ignores this one");
+}
