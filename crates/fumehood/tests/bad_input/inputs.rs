@@ -265,7 +265,7 @@ pub(crate) const INPUTS: &[Input] = &[
         name: "a workspace of somebody else",
         // Root runs as the owner.
         concerns: |verb| verb.workspace.is_some() && !rustix::process::geteuid().is_root(),
-        meet: |bench, verb| in_workspace(bench, verb, OsStr::new("/var/tmp")),
+        meet: |bench, verb| in_workspace(bench, verb, OsStr::new("/usr/share")),
         says: &["cannot be a workspace", "another user"],
     },
     Input {
