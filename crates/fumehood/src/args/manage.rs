@@ -162,8 +162,8 @@ Examples:
 mini-swe-agent: set `executable` of its bubblewrap environment to a link named `bwrap` that points to fumehood.
 DeepSeek Harness: `runnerCommand: [fumehood, bwrap]` and `runnerFailureSignatures: ['fumehood: fatal']`.
 
-What is asked for beyond policy is narrowed, and said in one line on standard error. What cannot be honoured is
-refused. Changes stay in the task's layer, as with `run`.";
+What is asked for beyond policy is narrowed. After the first command of a task, and after each one that fails, one
+line on standard error says so. What cannot be honoured is refused. Changes stay in the task's layer, as with `run`.";
 
 /// Arguments of `bwrap`: bubblewrap's own, which are parsed elsewhere.
 #[derive(Debug, Args)]

@@ -32,18 +32,23 @@ pub(super) fn bwrap(context: &Context<'_>, args: &BwrapArgs) -> Result<Exit, Cli
 
 fn run(context: &Context<'_>, request: &BwrapRequest) -> Result<Exit, CliError> {
     let mapped = bwrap::map(request, &caller(context))?;
-    if let Some(line) = bwrap::narrowed(&mapped.narrowed) {
-        context.console.say(&line);
-    }
+    let narrowed = bwrap::narrowed(&mapped.narrowed);
     let engine = context.engine()?;
     let workspace = workspace(context, &engine, &mapped)?;
     let options = options(&workspace, &mapped)?;
     let wanted = Wanted { argv: mapped.argv, options: &options, terminal: false, purpose: None };
     let task = engine.task_for(&workspace, &TaskChoice::Current, &context.principal(), None)?;
     let order = order(context, &engine, &task, &workspace, wanted)?;
+    let first = engine.store().read(|reader| reader.actions(&task.id))?.is_empty();
     // Bubblewrap passes its own standard input on.
     let document = launch(context, &engine, &task, order, Streams { stdin: true, terminal: false })?;
     say(context, &document);
+    // Only after the command's own output, whose first line means something to callers, and only where it helps: what
+    // was taken away is the same for each command of an agent, and may be why one failed.
+    if let Some(line) = narrowed.filter(|_| !context.console.json && (first || document.exit_code != Some(0)))
+    {
+        context.console.say(&line);
+    }
     exit(&document)
 }
 

@@ -43,10 +43,19 @@ fn mini_swe_agent_works_through_a_link_named_bwrap() {
         "{}",
         first.err
     );
-    assert_eq!(run("cat README").out, "fixed\n", "the next command sees it");
+    let next = run("cat README");
+    assert_eq!(
+        (next.out.as_str(), next.err.as_str()),
+        ("fixed\n", ""),
+        "the next command sees it, and no word of ours"
+    );
     assert_eq!(bench.read("README"), "one\ntwo\nthree\n", "the host does not");
     let network = run("exec 3<>/dev/tcp/192.0.2.1/80");
     assert_ne!(network.code, Some(0));
+    assert!(
+        network.err.ends_with("network (own loopback only)\n"),
+        "it fails, so the cause is said last: {network:?}"
+    );
     assert!(bench.json(&["why", "--json"])["causes"][0]["code"] == "no-network");
 }
 
