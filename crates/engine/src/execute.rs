@@ -2,7 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use audit::Entry;
 use gate::{Authorization, Permit};
@@ -13,6 +13,7 @@ use model::action::Base;
 use model::event::{Event, HeldBack};
 use model::task::Task;
 use model::{ActionId, Ending, OsText, Subject, TaskId, WorkspacePath};
+use sandbox::fail_point;
 use sandbox::{Execution, Identity, Io, Prepared, Spec};
 
 use crate::Engine;
@@ -67,9 +68,7 @@ impl Run {
         let began = now();
         let action = new_action_id()?;
         let directory = engine.places().runs().join(action.as_str());
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-        made.map_err(EngineError::file("make", &directory))?;
-        let alive = Lock::take(&directory.join(RUN_LOCK), || {})?;
+        let alive = take_place(&directory)?;
         let is_helper = manner.service.is_some();
         // Most helpers look at the host's directory: it is what the task's own base is made from.
         let (base, base_kind, layers) = if is_helper && !manner.on_layers {
@@ -101,6 +100,22 @@ impl Run {
     }
 }
 
+/// Makes the directory of a run and locks it. Whoever recovers at this very moment may take it for one of the dead and
+/// remove it before the lock is ours; then it is made again.
+fn take_place(directory: &Path) -> Result<Lock, EngineError> {
+    let lock = directory.join(RUN_LOCK);
+    loop {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(EngineError::file("make", directory))?;
+        match Lock::take(&lock, || {}) {
+            Ok(taken) if taken.is_at(&lock) => return Ok(taken),
+            Err(EngineError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
 impl Drop for Run {
     fn drop(&mut self) {
         // Empty when the sandbox was torn down; otherwise what never came that far. Leftovers are found at the next start.
@@ -114,7 +129,7 @@ impl Engine {
     #[allow(clippy::type_complexity, reason = "two lists of what is covered, one with what is seen instead")]
     fn masked(
         &self,
-        base: &std::path::Path,
+        base: &Path,
         order: &Order,
     ) -> Result<(Vec<WorkspacePath>, Vec<(PathBuf, Vec<u8>)>), EngineError> {
         let scan = self.scan_base(base)?;
@@ -174,6 +189,7 @@ impl Engine {
             masked: masked.clone(),
         };
         self.record(about, &started, |writer, time| writer.set_started(&run.action, time))?;
+        fail_point::reached("run: the start is on the record");
         let decision =
             self.store().read(|reader| reader.action(&run.action))?.and_then(|action| action.decision);
         let execution = prepared.run(permit, io).map_err(EngineError::Sandbox)?;
@@ -188,6 +204,7 @@ impl Engine {
             decision.ok_or_else(|| EngineError::Nothing("the decision is not in the store".into()))?;
         let held_back: Vec<HeldBack> = inspection.iter().map(inspect::Held::record).collect();
         let receipt = self.record_end(about, &run, &execution, &changes, &held_back, evidence.clone())?;
+        fail_point::reached("inspection: the end is on the record");
         Ok(Outcome::Finished(Box::new(Finished {
             action: run.action.clone(),
             task: run.task.clone(),
@@ -217,9 +234,12 @@ impl Engine {
         }
         let stack = places.stack(&[upper], &places.uppers(&run.layers), &run.base)?;
         let mut report = layer::read(&stack, Bounds::default())?;
+        fail_point::reached("inspection: the layer is read");
         self.keep_base_stats(&run.task, &run.action, &report, &stack, run.began)?;
+        fail_point::reached("inspection: what the run saw below is kept");
         ignore_rules::mark(&mut report.changes, &run.base);
         let held = inspect::inspect(stack, &report, Rules::built_in())?.held().to_vec();
+        fail_point::reached("inspection: it is judged");
         Ok((report, held))
     }
 
@@ -233,6 +253,7 @@ impl Engine {
         evidence: Evidence,
     ) -> Result<audit::Receipt, EngineError> {
         let output = self.keep_output(&run.task, &run.action, &execution.printed)?;
+        fail_point::reached("inspection: the output is kept");
         let ended = Event::Ended {
             ending: execution.ending.clone(),
             usage: execution.usage,
@@ -282,7 +303,7 @@ fn keeps_layer(_: &Ending, report: &Report) -> bool {
 }
 
 /// Refuses a base that a mount would read otherwise than it is, or that cannot be below an overlay.
-fn refuse_base(scan: &inspect::credentials::BaseScan, base: &std::path::Path) -> Result<(), EngineError> {
+fn refuse_base(scan: &inspect::credentials::BaseScan, base: &Path) -> Result<(), EngineError> {
     let refuse = |why: String| Err(EngineError::Workspace { path: base.to_owned(), why });
     if let Some(foreign) = scan.foreign.first() {
         let why = format!(

@@ -9,6 +9,7 @@ use model::action::{Principal, StartingPoint};
 use model::event::Event;
 use model::task::Task;
 use model::{Action, ActionId, ActionRequest, Grant, OsText, Profile, Subject, Tool, WorkspacePath};
+use sandbox::fail_point;
 use sandbox::{Io, Prepared, SandboxError};
 
 use crate::clock::{now, random};
@@ -76,6 +77,7 @@ impl Engine {
         self.make_task_directory(&task.id)?;
         let _one_at_a_time = Lock::take(&self.places().task(&task.id).join("lock"), waiting)?;
         let run = Run::begin(self, task, &order, manner)?;
+        fail_point::reached("decision: the action has its place");
         let action = self.parse(&run, task, &order)?;
         let facts = facts(&order, &action);
         let about = subject(&action);
@@ -86,6 +88,7 @@ impl Engine {
             None => self.gate.decide(action, &facts),
         };
         let (receipt, prepared) = self.record_and_prepare(&about, &requested, &stored, &decision, run)?;
+        fail_point::reached("decision: it is on the record");
         let id = stored.id().clone();
         match decision {
             Decision::Deny(denial) => Ok(Outcome::Denied { action: id, denial }),
@@ -93,9 +96,11 @@ impl Engine {
             Decision::Allow(yes) | Decision::Narrow(yes) => {
                 let permit =
                     yes.recorded(&receipt).map_err(|mismatch| EngineError::Nothing(mismatch.to_string()))?;
-                match prepared.unwrap_or(Err(SandboxError::OtherGrant)) {
-                    Err(error) => self.not_started(&about, id, &error).map(Outcome::NotStarted),
-                    Ok((run, prepared)) => self.run(&about, run, prepared, permit, io),
+                match prepared {
+                    Some((run, Ok(prepared))) => self.run(&about, run, prepared, permit, io),
+                    // The run keeps its place until that is on the record: nobody takes it for one that died.
+                    Some((_run, Err(error))) => self.not_started(&about, id, &error).map(Outcome::NotStarted),
+                    None => self.not_started(&about, id, &SandboxError::OtherGrant).map(Outcome::NotStarted),
                 }
             }
         }
@@ -115,7 +120,7 @@ impl Engine {
     /// running, and the sandbox starts nothing without the permit that only the receipt makes.
     #[allow(
         clippy::type_complexity,
-        reason = "the receipt, and the sandbox with what its run needs, when one was built"
+        reason = "the receipt, and the run with its sandbox, when one was to be built"
     )]
     fn record_and_prepare(
         &self,
@@ -124,7 +129,7 @@ impl Engine {
         action: &Action,
         decision: &Decision,
         run: Run,
-    ) -> Result<(audit::Receipt, Option<Result<(Run, Prepared), SandboxError>>), EngineError> {
+    ) -> Result<(audit::Receipt, Option<(Run, Result<Prepared, SandboxError>)>), EngineError> {
         let decided = decision.event();
         let record = decision.record().clone();
         let call = run.call.clone();
@@ -156,7 +161,7 @@ impl Engine {
                     (receipt, building.join())
                 });
                 let prepared = prepared.unwrap_or(Err(SandboxError::OtherGrant));
-                Ok((receipt?, Some(prepared.map(|prepared| (run, prepared)))))
+                Ok((receipt?, Some((run, prepared))))
             }
         }
     }

@@ -20,7 +20,12 @@ impl Places {
 
     /// Returns the directory of a task.
     pub(crate) fn task(&self, task: &TaskId) -> PathBuf {
-        self.0.join("tasks").join(task.as_str())
+        self.tasks().join(task.as_str())
+    }
+
+    /// Returns the directory of all tasks.
+    pub(crate) fn tasks(&self) -> PathBuf {
+        self.0.join("tasks")
     }
 
     /// Returns the directory of a layer, with `upper` in it.

@@ -1,7 +1,7 @@
 //! Locks that end with their owner: an advisory lock on an open file is gone when the process is.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{File, Metadata, OpenOptions};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::{FlockOperation, flock};
@@ -11,7 +11,7 @@ use crate::error::EngineError;
 
 /// A lock that is held.
 #[derive(Debug)]
-pub(crate) struct Lock(#[expect(dead_code, reason = "held until it is dropped")] File);
+pub(crate) struct Lock(File);
 
 impl Lock {
     /// Takes a lock, and calls `waiting` once when somebody else has it.
@@ -24,6 +24,13 @@ impl Lock {
         flock(&file, FlockOperation::LockExclusive)
             .map_err(|error| EngineError::file("lock", path)(error.into()))?;
         Ok(Self(file))
+    }
+
+    /// Tells whether the file that is locked is the one that has this path now.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        let names = |file: Metadata| (file.dev(), file.ino());
+        let there = std::fs::symlink_metadata(path).ok().map(names);
+        there.is_some() && there == self.0.metadata().ok().map(names)
     }
 
     /// Takes a lock when nobody has it.

@@ -9,6 +9,7 @@ use model::{ActionId, Subject};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::lock::Lock;
+use crate::store::StoredAction;
 
 /// The file in a run's directory that its owner has locked.
 pub(crate) const RUN_LOCK: &str = "lock";
@@ -18,11 +19,11 @@ impl Engine {
     pub(crate) fn recover(&self) -> Result<(), EngineError> {
         let mut removed = Vec::new();
         for directory in entries(&self.places().runs())? {
-            // A run makes its lock before anything else; a directory without one is older than its owner's crash.
-            let Some(_lock) = Lock::try_take(&directory.join(RUN_LOCK))? else { continue };
-            sandbox::remove_tree(&directory).map_err(EngineError::file("remove", &directory))?;
-            removed
-                .push(format!("directory {}", directory.file_name().unwrap_or_default().to_string_lossy()));
+            let Some(_lock) = of_the_dead(&directory)? else { continue };
+            let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            self.remove_what_never_ran(&name)?;
+            remove(&directory)?;
+            removed.push(format!("directory {name}"));
         }
         let groups = sandbox::remove_leftover_groups();
         removed.extend(
@@ -30,7 +31,12 @@ impl Engine {
                 EngineError::file("remove", "control groups")(std::io::Error::other(error))
             })?,
         );
-        let unknown = self.unfinished()?;
+        let unfinished = self.unfinished()?;
+        for action in &unfinished {
+            // What it had written stays for a person to look at; what the kernel worked with is of no use.
+            remove(&self.places().layer(&action.task, &action.id).join("work"))?;
+        }
+        let unknown: Vec<ActionId> = unfinished.into_iter().map(|action| action.id).collect();
         if removed.is_empty() && unknown.is_empty() {
             return Ok(());
         }
@@ -40,12 +46,48 @@ impl Engine {
         })
     }
 
-    /// Returns the actions that did not come to an end and whose run is not going on.
-    fn unfinished(&self) -> Result<Vec<ActionId>, EngineError> {
-        let open = self.store().read(|reader| reader.unfinished_actions())?;
-        let runs = self.places().runs();
-        Ok(open.into_iter().map(|action| action.id).filter(|id| !runs.join(id.as_str()).exists()).collect())
+    /// Removes what was made for a run that died before its action was on the record: nothing ran in it.
+    fn remove_what_never_ran(&self, name: &str) -> Result<(), EngineError> {
+        let Ok(action) = name.parse::<ActionId>() else { return Ok(()) };
+        if self.store().read(|reader| reader.action(&action))?.is_some() {
+            return Ok(());
+        }
+        for task in entries(&self.places().tasks())? {
+            ["layers", "artifacts"].iter().try_for_each(|kind| remove(&task.join(kind).join(name)))?;
+        }
+        Ok(())
     }
+
+    /// Returns the actions that did not come to an end and whose run is not going on.
+    ///
+    /// A run that lives keeps its directory until its end is recorded. One that ends while we look had its directory at
+    /// the first reading, or is not open any longer at the second.
+    fn unfinished(&self) -> Result<Vec<StoredAction>, EngineError> {
+        let read = || self.store().read(|reader| reader.unfinished_actions());
+        let runs = self.places().runs();
+        let mut open = read()?;
+        open.retain(|action| !runs.join(action.id.as_str()).exists());
+        if open.is_empty() {
+            return Ok(open);
+        }
+        let still = read()?;
+        open.retain(|action| still.iter().any(|other| other.id == action.id));
+        Ok(open)
+    }
+}
+
+/// Takes the lock of a run whose owner is gone. A directory without a lock is older than its owner's crash, or so new
+/// that its owner looks again ([`crate::execute::Run::begin`]).
+fn of_the_dead(directory: &Path) -> Result<Option<Lock>, EngineError> {
+    match Lock::try_take(&directory.join(RUN_LOCK)) {
+        // It ended while we looked.
+        Err(EngineError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        taken => taken,
+    }
+}
+
+fn remove(directory: &Path) -> Result<(), EngineError> {
+    sandbox::remove_tree(directory).map_err(EngineError::file("remove", directory))
 }
 
 fn entries(directory: &Path) -> Result<Vec<std::path::PathBuf>, EngineError> {

@@ -32,6 +32,9 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return misused(&error).into(),
     };
+    // Empty in a release build.
+    let test = |name| environment.filled(name);
+    sandbox::fail_point::arm(test("FUMEHOOD_TEST_DIE_AT"), test("FUMEHOOD_TEST_STEPS"));
     let console = Console::new(&cli.global, &environment);
     let voice = Voice::of(&cli.verb);
     let exit =

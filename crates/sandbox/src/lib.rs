@@ -6,6 +6,7 @@
 //! This crate (with its launcher) is the only one with `unsafe`, and the only one that starts processes.
 
 pub mod cgroup;
+pub mod fail_point;
 pub mod seccomp;
 pub mod service;
 pub mod view;

@@ -22,7 +22,7 @@ use crate::error::SandboxError;
 use crate::groups::Groups;
 use crate::held::{self, Facts};
 use crate::spec::Spec;
-use crate::{launch, plan, proof, wait};
+use crate::{fail_point, launch, plan, proof, wait};
 
 /// How long building and proving may take. It takes milliseconds; only a stuck file system takes longer.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(60);
@@ -72,17 +72,21 @@ pub struct Report {
 pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     let start = Instant::now();
     make_directories(&spec)?;
+    fail_point::reached("build: its directories are made");
     let canaries = Canaries::plant(&spec.run_directory).map_err(SandboxError::prepare("canaries"))?;
     let facts = canaries.facts().map_err(SandboxError::prepare("canaries"))?;
     let groups = Groups::make(&spec.grant.profile)?;
+    fail_point::reached("build: its control groups are made");
     let plan = plan::plan(&spec, facts, groups.support(Resource::Memory).is_err());
     let (theirs, ours) = streams(&spec).map_err(SandboxError::prepare("streams"))?;
     let planned = start.elapsed();
     let launched =
         launch::launch(&plan, &theirs, &groups.entries()?).map_err(SandboxError::prepare("launcher"))?;
     drop(theirs);
+    fail_point::reached("build: the launcher is started");
     let mut first_stage = FirstStage(launched.first_stage);
     let (first_process, proved) = first_stage.proof(&launched.control)?;
+    fail_point::reached("build: the prober has tried everything");
     let held = held::held(&spec, &Facts { landlock: proved.landlock, groups: &groups });
     refuse_shortfalls(&spec, &held)?;
     let probes = proof::judge(&proved.observations, &plan, &canaries);

@@ -25,7 +25,7 @@ use crate::native::Prepared;
 use crate::observe::Recorder;
 use crate::output::{Printed, Sink, Stream, collect};
 use crate::tool::Program;
-use crate::{store, teardown};
+use crate::{fail_point, store, teardown};
 
 /// How long a command has to end after it was asked to, before it is ended.
 const TERM_GRACE: Duration = Duration::from_secs(5);
@@ -93,11 +93,14 @@ impl Prepared {
         let start = self.start_message(&action, &program);
         let pumps = Pumps::start(&mut self, io.stdout, io.stderr, program.input, io.stdin);
         wire::send(&self.control, &start, &[]).map_err(SandboxError::prepare("start"))?;
+        fail_point::reached("run: the command is told to start");
         let started = Instant::now();
         let mut running = Running::new(&self, io.controller);
         let ended = running.until_the_end();
+        fail_point::reached("run: the command has ended");
         let (ending, recorder, wall_time) = running.finish(started.elapsed());
         self.first_process.end();
+        fail_point::reached("run: everything inside has ended");
         let printed = pumps.finish();
         let ending = ended.map(|()| ending)?;
         self.close(action, grant, ending, recorder, printed, wall_time)
@@ -139,6 +142,7 @@ impl Prepared {
         {
             store::take_out(from, &self.spec).map_err(SandboxError::lost("copying the layer out"))?;
         }
+        fail_point::reached("teardown: the layer is kept");
         let mut steps = self.report.steps.clone();
         steps.push(StepTime { step: "command".to_owned(), time: wall_time });
         steps.push(StepTime { step: "layer".to_owned(), time: start.elapsed() });

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use model::evidence::Teardown;
 
+use crate::fail_point;
 use crate::native::Prepared;
 
 /// Takes down what is left when the first process has been waited for.
@@ -21,17 +22,20 @@ pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
     teardown.gone.push("processes: the first process was waited for".to_owned());
     drop((first_process, control, streams, store));
     teardown.gone.push("descriptors: store, streams and control socket closed".to_owned());
+    fail_point::reached("teardown: the descriptors are closed");
     match groups.remove() {
         Some(Ok(gone)) => teardown.gone.push(gone),
         Some(Err(left)) => teardown.left.push(left),
         None => {}
     }
+    fail_point::reached("teardown: the control groups are removed");
     for directory in [spec.run_directory, work] {
         match remove_tree(&directory) {
             Ok(()) => teardown.gone.push(format!("directory: {}", directory.display())),
             Err(error) => teardown.left.push(format!("directory {}: {error}", directory.display())),
         }
     }
+    fail_point::reached("teardown: the directories are removed");
     teardown
 }
 

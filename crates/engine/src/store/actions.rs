@@ -22,7 +22,7 @@ const FROM: &str =
 const NAMED: Named = Named { kind: "action", prefix: "act-", table: "actions", listing: "log" };
 
 /// How far an action came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ActionState {
     /// It was parsed and recorded.

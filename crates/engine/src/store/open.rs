@@ -142,7 +142,8 @@ fn identify(connection: &Connection) -> Result<LogId, StoreError> {
 }
 
 /// Waits for another process's write. A write takes about a millisecond, so the steps are far smaller than SQLite's
-/// own, which grow to a tenth of a second; the sum is about 20 seconds, for a disk that hangs.
+/// own, which grow to a tenth of a second. The sum is about a minute: nobody gets a turn in order, and two hundred starts at
+/// once on a busy machine need more than the twenty seconds that would do for a disk that hangs.
 fn wait(times: i32) -> bool {
     let pause = match times {
         0..10 => Duration::from_micros(200),
@@ -150,5 +151,5 @@ fn wait(times: i32) -> bool {
         _ => Duration::from_millis(5),
     };
     std::thread::sleep(pause);
-    times < 4_000
+    times < 12_000
 }
