@@ -38,7 +38,7 @@ pub(crate) fn summary(event: &Event) -> String {
             format!("{}{}", changed(changes, *changes_dropped), waiting(held_back))
         }
         Event::TornDown { teardown } => torn_down(teardown),
-        Event::Applied { changes, held_back } | Event::AppliedUndone { changes, held_back } => {
+        Event::Applied { changes, held_back, .. } | Event::AppliedUndone { changes, held_back, .. } => {
             format!("{}{}", changed(changes, 0), waiting(held_back))
         }
         Event::CommitsImported { branch, commit, number, by } => {

@@ -3,8 +3,8 @@
 //! Guarantees: only [`inspect::Artifacts`] are written, as ordinary files, directories and links; every step goes from
 //! an open directory beneath the workspace to one name in it and never through a link. Each file appears as a whole
 //! or not at all; what it replaces is captured first. What the host changed since the run began is never overwritten:
-//! it is merged where the common base is known, and kept beside otherwise. A journal lets the next call complete what
-//! a crash cut off. Leaves to others: who may apply, the record, and keeping two applies of one workspace apart.
+//! it is merged where the common base is known, and kept beside otherwise. A journal lets [`complete`] bring to its end
+//! what a crash cut off. Leaves to others: who may apply, the record, and keeping two applies of one workspace apart.
 
 mod beneath;
 mod commit;
@@ -26,7 +26,7 @@ use model::TaskId;
 use beneath::Workspace;
 use journal::{Journal, Phase};
 
-pub use drift::{Base, BaseStats, Below};
+pub use drift::{Base, BaseStats, Below, PutBack};
 pub use error::ApplyError;
 pub use report::{Applied, Conflict};
 
@@ -41,9 +41,18 @@ pub struct Target<'a> {
     pub task: &'a TaskId,
 }
 
+/// What is done to the host's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// Changes are written.
+    Apply,
+    /// What was written is taken back.
+    Undo,
+}
+
 /// What was found of an earlier call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Recovered {
+enum Recovered {
     /// Nothing had been cut off.
     Nothing,
     /// It had been cut off before anything was written to the host; what it had prepared was removed.
@@ -95,14 +104,33 @@ pub fn undo(target: &Target<'_>) -> Result<Applied, ApplyError> {
     carry_out(&workspace, target, UNDO, plan)
 }
 
-/// Completes what a crash cut off, or removes what it had only prepared.
+/// Returns what was overwritten and put back; nothing unless it was applied and taken back.
+///
+/// # Errors
+/// When a journal cannot be read.
+pub fn put_back(captured: &Path) -> Result<Vec<PutBack>, ApplyError> {
+    let closed = |journal: &Journal| journal.phase == Phase::Done;
+    let load = |name| Journal::load(captured, name).map(|journal| journal.filter(closed));
+    Ok(match (load(APPLY)?, load(UNDO)?) {
+        (Some(applied), Some(undone)) => undo::put_back(&applied, &undone),
+        _ => Vec::new(),
+    })
+}
+
+/// Brings to its end what a crash cut off: completes it when it had begun to change the host, and removes what it had
+/// only prepared. Returns what was written; nothing when the host is as it was before.
 ///
 /// # Errors
 /// When the journal is damaged, or the directory is not the one that it is about.
-pub fn recover(target: &Target<'_>) -> Result<Recovered, ApplyError> {
-    match recover_one(target, APPLY)? {
-        Recovered::Nothing => recover_one(target, UNDO),
-        recovered => Ok(recovered),
+pub fn complete(target: &Target<'_>, work: Work) -> Result<Option<Applied>, ApplyError> {
+    let name = match work {
+        Work::Apply => APPLY,
+        Work::Undo => UNDO,
+    };
+    match recover_one(target, name)? {
+        Recovered::Completed(applied) => Ok(Some(applied)),
+        Recovered::RolledBack => Ok(None),
+        Recovered::Nothing => Ok(Journal::load(target.captured, name)?.as_ref().map(report::report)),
     }
 }
 

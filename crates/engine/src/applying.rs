@@ -9,7 +9,7 @@ use gate::{Apply, ApplyMode, ApplySource, Approval, Decision, Permit, Subject as
 use inspect::protected::classify;
 use inspect::{Artifacts, Consent, Held, Inspection, Report, Stack};
 use model::action::Principal;
-use model::event::{Event, HeldBack};
+use model::event::HeldBack;
 use model::task::{Task, TaskState};
 use model::{ActionId, Change, TaskId, Timestamp, WorkspacePath};
 
@@ -17,9 +17,9 @@ use crate::Engine;
 use crate::apply::{self, Applied, Base, BaseStats, Below, Target};
 use crate::clock::now;
 use crate::error::EngineError;
-use crate::handle::new_action_id;
+use crate::intent::{Intent, Purpose};
 use crate::review::{Review, Scope};
-use crate::store::{LayerState, StoredLayer};
+use crate::store::StoredLayer;
 use crate::tasks::about;
 
 /// What a run saw below its layer, in the layer's directory.
@@ -77,21 +77,13 @@ impl Engine {
         let artifacts = artifacts.narrowed(|change| (order.only)(&change.path));
         let narrowed = artifacts.items().len() < all;
         let (artifacts, refused) = self.permitted(task, &order, &layers, artifacts)?;
-        let applied = self.write(task, "applied", &self.known_base(task, &layers), artifacts)?;
         let mut held: Vec<HeldBack> = held.iter().map(Held::record).collect();
         held.extend(refused);
-        held.extend(applied.held_back());
-        let whole = held.is_empty() && !narrowed && !order.stays_open && applied.is_complete();
-        let event = Event::Applied { changes: applied.changes.clone(), held_back: held.clone() };
-        self.record(&about(&task.id), &event, |writer, _| {
-            let done = layers.iter().filter(|_| whole);
-            done.into_iter()
-                .try_for_each(|layer| writer.set_layer_state(&task.id, &layer.action, LayerState::Applied))
-        })?;
-        if whole {
-            self.set_task_state(&task.id, TaskState::Applied)?;
-        }
-        Ok(AppliedTask { applied, held, state: if whole { TaskState::Applied } else { task.state } })
+        let names = layers.iter().map(|layer| layer.action.clone()).collect();
+        let stays_open = narrowed || order.stays_open;
+        let intent = Intent::new(task, Purpose::Apply { layers: names, held, stays_open })?;
+        let base = self.known_base(task, &layers)?;
+        self.carry_out(task, &intent, |target| write(artifacts, &base, target))
     }
 
     /// Asks the policy about the changes, one group of classes at a time, and keeps those that it permits.
@@ -149,38 +141,23 @@ impl Engine {
         })
     }
 
-    /// Writes what was permitted, and captures what it overwrites in a directory of its own below `kept`.
-    pub(crate) fn write(
-        &self,
-        task: &Task,
-        kept: &str,
-        base: &KnownBase,
-        artifacts: Artifacts,
-    ) -> Result<Applied, EngineError> {
-        if artifacts.is_empty() {
-            return Ok(Applied::default());
-        }
-        let captured = self.places().task(&task.id).join(kept).join(new_action_id()?.as_str());
-        let made = fs::DirBuilder::new().recursive(true).create(&captured);
-        made.map_err(EngineError::file("make", &captured))?;
-        let workspace = task.workspace.path.to_path_buf();
-        let target = Target { workspace: &workspace, captured: &captured, task: &task.id };
-        Ok(apply::apply(artifacts, base, &target)?)
-    }
-
     /// Returns what the run of an action saw below its layer, where that was kept.
     pub(crate) fn base_stats(&self, task: &TaskId, action: &ActionId) -> Option<BaseStats> {
         let bytes = fs::read(self.places().layer(task, action).join(BASE_STATS)).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
-    fn known_base(&self, task: &Task, layers: &[StoredLayer]) -> KnownBase {
+    fn known_base(&self, task: &Task, layers: &[StoredLayer]) -> Result<KnownBase, EngineError> {
         let stats = layers.iter().filter_map(|layer| self.base_stats(&layer.home, &layer.action));
         let checked_out = match task.base {
             model::action::Base::Live => None,
             model::action::Base::Commit { .. } => Some(self.base_of(task)),
         };
-        KnownBase { stats: BaseStats::of_task(stats), checked_out }
+        let mut stats = BaseStats::of_task(stats);
+        for captured in self.taken_back(&task.id) {
+            apply::put_back(&captured)?.into_iter().for_each(|file| file.note(&mut stats));
+        }
+        Ok(KnownBase { stats, checked_out })
     }
 
     /// Keeps what a run saw below its layer, so that applying it can tell an edit of the host.
@@ -202,6 +179,15 @@ impl Engine {
         let bytes = serde_json::to_vec(&stats).map_err(std::io::Error::other);
         bytes.and_then(|bytes| fs::write(&path, bytes)).map_err(EngineError::file("write", &path))
     }
+}
+
+/// Writes what was permitted; nothing to write needs no place for what is overwritten.
+pub(crate) fn write(
+    artifacts: Artifacts,
+    base: &KnownBase,
+    target: &Target<'_>,
+) -> Result<Applied, apply::ApplyError> {
+    if artifacts.is_empty() { Ok(Applied::default()) } else { apply::apply(artifacts, base, target) }
 }
 
 /// Lets out what may leave: by itself, and what a person said yes to.

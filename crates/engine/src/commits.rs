@@ -17,16 +17,15 @@ use model::task::Task;
 use model::{ActionId, Change, Ending, OsText, Profile, TaskId, WorkspacePath};
 
 use crate::apply::BaseStats;
-use crate::applying::{Asked, KnownBase};
+use crate::applying::{Asked, KnownBase, write};
 use crate::base::{Git, Sees};
 use crate::error::EngineError;
+use crate::intent::{Intent, Purpose};
 use crate::outcome::Finished;
 use crate::{ApplyMode, Engine, Workspace};
 
 /// The class under which policy is asked about the branch and its packs.
 const CLASS: &str = "commits";
-/// Where the journal of an import lies in the task's directory: beside those of applied changes, which can be undone.
-const KEPT: &str = "imported";
 
 /// Packs what the current branch has and the commits `$@` have not, and prints how many commits that are. Ends with 3
 /// where there is no commit, and with 4 where none is new.
@@ -112,8 +111,6 @@ impl Engine {
         let layer = self.places().layer(&task.id, &finished.action);
         sandbox::remove_tree(&layer).map_err(EngineError::file("remove", &layer))?;
         written?;
-        let ImportedCommits { branch, commit, .. } = imported.clone();
-        self.note(&task.id, &Event::CommitsImported { branch, commit, number, by: finished.action.clone() })?;
         Ok(Some(imported))
     }
 
@@ -134,16 +131,19 @@ impl Engine {
         let artifacts = inspect::inspect(stack, &report, &self.rules(task))?.fetched(&file)?;
         // A branch that is on the host already, just so, is not written again.
         let on_host = std::fs::read(git.workspace.path.join(file.as_path())).unwrap_or_default();
-        if artifacts.is_empty() && on_host == line(&imported.commit) {
-            return Ok(());
+        let ImportedCommits { branch, commit, number } = imported.clone();
+        let by = helper.clone();
+        if artifacts.is_empty() && on_host == line(&commit) {
+            return self.note(&task.id, &Event::CommitsImported { branch, commit, number, by });
         }
         check_branch(&artifacts, &file, &imported.commit)
             .map_err(|why| git.failed(format!("the fetched branch is not sound: {why}")))?;
         self.permit_import(task, helper, &artifacts, person)?.map_err(|why| git.failed(why))?;
         let base = self.base_stats(&task.id, helper);
         let base = KnownBase { stats: BaseStats::of_task(base), checked_out: None };
-        let applied = self.write(task, KEPT, &base, artifacts)?;
-        match applied.held_back().first() {
+        let intent = Intent::new(task, Purpose::Import { branch, commit, number, by })?;
+        let done = self.carry_out(task, &intent, |target| write(artifacts, &base, target))?;
+        match done.held.first() {
             None => Ok(()),
             Some(held) => Err(git.failed(format!("`{}` could not be written: {}", held.path, held.why))),
         }

@@ -9,6 +9,9 @@ use model::{ActionId, Canonical, TaskId};
 use crate::error::EngineError;
 use crate::store::StoredLayer;
 
+/// Where what the applies of a task overwrote is kept, in its directory.
+pub(crate) const APPLIED: &str = "applied";
+
 /// The places of one state directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Places(PathBuf);
@@ -31,6 +34,16 @@ impl Places {
     /// Returns the directory of a layer, with `upper` in it.
     pub(crate) fn layer(&self, task: &TaskId, action: &ActionId) -> PathBuf {
         self.task(task).join("layers").join(action.as_str())
+    }
+
+    /// Returns where what the applies of a task overwrote is kept.
+    pub(crate) fn applied(&self, task: &TaskId) -> PathBuf {
+        self.task(task).join(APPLIED)
+    }
+
+    /// Returns the directory that says what is about to be written to the host.
+    pub(crate) fn intents(&self) -> PathBuf {
+        self.0.join("intents")
     }
 
     /// Returns the directory of kept output.

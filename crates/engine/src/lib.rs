@@ -23,6 +23,7 @@ mod handle;
 mod history;
 mod host;
 mod ignore_rules;
+mod intent;
 mod layers;
 mod lock;
 mod masks;
@@ -63,10 +64,11 @@ pub struct Engine {
     config: Config,
     log: Log<Store>,
     gate: Gate,
+    settled: Vec<String>,
 }
 
 impl Engine {
-    /// Opens the state directory, and removes what dead owners left behind in it.
+    /// Opens the state directory, removes what dead owners left behind in it, and completes what they were writing.
     ///
     /// # Errors
     /// When the state cannot be opened, is not ours alone, or does not match its record.
@@ -77,9 +79,15 @@ impl Engine {
             // Without a policy everything is denied, and every denial says why.
             Err(error) => Gate::closed(&error),
         };
-        let engine = Self { config, log, gate };
-        engine.recover()?;
+        let mut engine = Self { config, log, gate, settled: Vec::new() };
+        engine.settled = engine.recover()?;
         Ok(engine)
+    }
+
+    /// Returns what was found cut off in the middle of writing to the host when the state was opened, and what became
+    /// of it, in sentences for people.
+    pub fn settled(&self) -> &[String] {
+        &self.settled
     }
 
     /// Returns the store, for looking at.

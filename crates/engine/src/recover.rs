@@ -1,4 +1,4 @@
-//! Finds what dead owners left behind, and removes it.
+//! Finds what dead owners left behind, removes it, and brings to its end what they were writing to the host.
 
 use std::fs;
 use std::path::Path;
@@ -15,8 +15,10 @@ use crate::store::StoredAction;
 pub(crate) const RUN_LOCK: &str = "lock";
 
 impl Engine {
-    /// Removes the directories of runs whose owner is gone, and says of their actions that nobody saw the end.
-    pub(crate) fn recover(&self) -> Result<(), EngineError> {
+    /// Removes the directories of runs whose owner is gone, and says of their actions that nobody saw the end. Returns
+    /// what a person should hear.
+    pub(crate) fn recover(&self) -> Result<Vec<String>, EngineError> {
+        let settled = self.settle_intents()?;
         let mut removed = Vec::new();
         for directory in entries(&self.places().runs())? {
             let Some(_lock) = of_the_dead(&directory)? else { continue };
@@ -38,12 +40,13 @@ impl Engine {
         }
         let unknown: Vec<ActionId> = unfinished.into_iter().map(|action| action.id).collect();
         if removed.is_empty() && unknown.is_empty() {
-            return Ok(());
+            return Ok(settled);
         }
         let event = Event::Recovered { removed, unknown: unknown.clone() };
         self.record(&Subject::default(), &event, |writer, time| {
             unknown.iter().try_for_each(|action| writer.set_unknown(action, time))
-        })
+        })?;
+        Ok(settled)
     }
 
     /// Removes what was made for a run that died before its action was on the record: nothing ran in it.
@@ -90,7 +93,7 @@ fn remove(directory: &Path) -> Result<(), EngineError> {
     sandbox::remove_tree(directory).map_err(EngineError::file("remove", directory))
 }
 
-fn entries(directory: &Path) -> Result<Vec<std::path::PathBuf>, EngineError> {
+pub(crate) fn entries(directory: &Path) -> Result<Vec<std::path::PathBuf>, EngineError> {
     match fs::read_dir(directory) {
         Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),

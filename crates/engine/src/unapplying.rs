@@ -9,12 +9,13 @@ use gate::{Apply, ApplyMode, ApplySource, Approval, Decision, Subject as _};
 use inspect::protected::classify;
 use model::action::Principal;
 use model::event::{Event, HeldBack};
-use model::task::{Task, TaskState, WorkspaceKey};
+use model::task::{Task, WorkspaceKey};
 use model::{Change, TaskId, Timestamp};
 
-use crate::apply::{self, Applied, Target};
+use crate::apply::{self, Applied};
 use crate::clock::now;
 use crate::error::EngineError;
+use crate::intent::Intent;
 use crate::store::LayerState;
 use crate::tasks::about;
 use crate::{AppliedTask, Engine};
@@ -51,22 +52,10 @@ impl Engine {
         if let Err(held) = self.may_take_back(task, principal)? {
             return Ok(AppliedTask { applied: Applied::default(), held, state: task.state });
         }
-        let workspace = task.workspace.path.to_path_buf();
-        let target = Target { workspace: &workspace, captured: &captured, task: &task.id };
-        let applied = apply::undo(&target)?;
-        let held = applied.held_back();
-        let event = Event::AppliedUndone { changes: applied.changes.clone(), held_back: held.clone() };
         let layers = self.store().read(|reader| reader.layers(&task.id))?;
-        let again = layers.iter().filter(|layer| layer.state == LayerState::Applied);
-        self.record(&about(&task.id), &event, |writer, _| {
-            again
-                .into_iter()
-                .try_for_each(|layer| writer.set_layer_state(&task.id, &layer.action, LayerState::Kept))
-        })?;
-        if task.state == TaskState::Applied {
-            self.set_task_state(&task.id, TaskState::Open)?;
-        }
-        Ok(AppliedTask { applied, held, state: TaskState::Open })
+        let again = layers.into_iter().filter(|layer| layer.state == LayerState::Applied);
+        let intent = Intent::to_take_back(task, &captured, again.map(|layer| layer.action).collect())?;
+        self.carry_out(task, &intent, apply::undo)
     }
 
     /// Asks the policy, and records what it says. Whoever types this has said yes to it.
@@ -122,9 +111,21 @@ impl Engine {
         Ok(last.unwrap_or_default())
     }
 
+    /// Returns the directories of what was overwritten and put back, in the order in which that was.
+    pub(crate) fn taken_back(&self, task: &TaskId) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.places().applied(task)).into_iter().flatten().flatten();
+        let dated = entries.filter_map(|entry| {
+            let time = fs::metadata(entry.path().join(TAKEN_BACK)).and_then(|file| file.modified()).ok()?;
+            Some((time, entry.path()))
+        });
+        let mut all: Vec<(SystemTime, PathBuf)> = dated.collect();
+        all.sort();
+        all.into_iter().map(|(_, path)| path).collect()
+    }
+
     /// Returns the directory of what the last apply overwrote, when it was not taken back, and when that was.
     fn newest_capture(&self, task: &TaskId) -> Option<(SystemTime, PathBuf)> {
-        let entries = fs::read_dir(self.places().task(task).join("applied")).ok()?;
+        let entries = fs::read_dir(self.places().applied(task)).ok()?;
         let captured = entries.flatten().filter_map(|entry| {
             let path = entry.path();
             let applied = fs::metadata(path.join(APPLIED)).and_then(|file| file.modified()).ok()?;

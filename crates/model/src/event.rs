@@ -117,6 +117,9 @@ pub enum Event {
         changes: Vec<Change>,
         /// What was not, with the reason.
         held_back: Vec<HeldBack>,
+        /// The name by which it was announced before it began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        intent: Option<ActionId>,
     },
     /// Changes that had been written to the host's directory were taken back.
     AppliedUndone {
@@ -124,6 +127,9 @@ pub enum Event {
         changes: Vec<Change>,
         /// What was not, with the reason.
         held_back: Vec<HeldBack>,
+        /// The name by which it was announced before it began.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        intent: Option<ActionId>,
     },
     /// Commits that were made inside came to the host's repository, as a branch of their own.
     CommitsImported {

@@ -71,6 +71,29 @@ impl BaseStats {
     }
 }
 
+/// A file of the host that was overwritten and put back: another inode perhaps, with another time of its last change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PutBack {
+    /// The path.
+    pub(super) path: WorkspacePath,
+    /// What was overwritten.
+    pub(super) was: Node,
+    /// What was put back.
+    pub(super) is: Node,
+}
+
+impl PutBack {
+    /// Makes it known that what was put back is what the runs saw, when that is what was overwritten. What the host had
+    /// edited before it was overwritten stays an edit.
+    pub fn note(self, seen: &mut BTreeMap<WorkspacePath, Below>) {
+        if let Some(Below::There(below)) = seen.get_mut(&self.path)
+            && below.is_unchanged(&self.was)
+        {
+            **below = self.is;
+        }
+    }
+}
+
 /// A base of which only this is known.
 impl Base for BTreeMap<WorkspacePath, Below> {
     fn below(&self, path: &WorkspacePath) -> Below {

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use inspect::Node;
@@ -30,7 +31,7 @@ pub(super) fn stage(
     plan: Plan,
 ) -> Result<Journal, ApplyError> {
     let capture = |source| ApplyError::Capture { step: "make a place for", source };
-    fs::create_dir_all(captured).map_err(capture)?;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(captured).map_err(capture)?;
     let (steps, sources): (Vec<Step>, Vec<Source>) = plan.steps.into_iter().unzip();
     let mut journal = Journal {
         format: FORMAT,

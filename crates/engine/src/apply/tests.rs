@@ -19,7 +19,7 @@ use inspect::tree::{Stack, Time, Tree};
 use inspect::{Artifacts, Consent, Inspection, Rules};
 use model::{TaskId, WorkspacePath};
 
-use super::{Applied, ApplyError, Base, BaseStats, Below, Target, apply, recover, undo};
+use super::{Applied, ApplyError, Base, BaseStats, Below, Target, Work, apply, complete, undo};
 
 /// A host directory, a layer over it, and a place for what is overwritten.
 struct Bench {
@@ -191,6 +191,11 @@ fn tree(root: &Path) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         }
     }
     all
+}
+
+/// Brings an apply that was cut off to its end.
+fn completed(target: &Target<'_>) -> Result<Option<Applied>, ApplyError> {
+    complete(target, Work::Apply)
 }
 
 fn write(path: &Path, content: &str) {

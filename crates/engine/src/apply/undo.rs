@@ -7,7 +7,7 @@ use model::{Change, ChangeKind, WorkspacePath};
 use rustix::io::Errno;
 
 use super::beneath::Workspace;
-use super::drift::{Below, is_as_seen, is_directory};
+use super::drift::{Below, PutBack, is_as_seen, is_directory};
 use super::error::ApplyError;
 use super::journal::{Act, Journal, Step, StepState};
 use super::plan::{Plan, Source};
@@ -31,6 +31,23 @@ pub(super) fn plan(workspace: &Workspace, applied: &Journal, captured: &Path) ->
     }
     plan.sort();
     Ok(plan)
+}
+
+/// Pairs what an apply overwrote with what taking it back left in its place. Both journals are closed.
+pub(super) fn put_back(applied: &Journal, undone: &Journal) -> Vec<PutBack> {
+    let left = |path: &WorkspacePath| {
+        undone.steps.iter().find_map(|step| match &step.state {
+            StepState::Done { left: Some(left) } if step.path == *path => Some((**left).clone()),
+            _ => None,
+        })
+    };
+    let pair = |step: &Step| match &step.act {
+        Act::Replace { host } | Act::Delete { host } => {
+            Some(PutBack { path: step.path.clone(), was: (**host).clone(), is: left(&step.path)? })
+        }
+        _ => None,
+    };
+    applied.steps.iter().filter_map(pair).collect()
 }
 
 fn turn_around(

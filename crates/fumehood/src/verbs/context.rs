@@ -70,7 +70,11 @@ impl<'c> Context<'c> {
             environment: wanted.collect(),
             secrets: secrets(&self.environment),
         };
-        Ok(Engine::open(config)?)
+        let engine = Engine::open(config)?;
+        for settled in engine.settled() {
+            self.console.say(&format!("fumehood: {settled}"));
+        }
+        Ok(engine)
     }
 
     /// Returns the workspace that is named, or the one around the current directory.

@@ -88,6 +88,28 @@ fn nothing_is_applied_unless_it_was_asked_for() {
 }
 
 #[test]
+fn what_was_taken_back_can_be_applied_again_and_an_edit_since_is_still_seen() {
+    let bench = Bench::new();
+    bench.sh("echo theirs > README; rm src/code; rm -r docs");
+    for round in ["first", "second", "third"] {
+        assert_eq!(bench.run(&["apply"]).code, Some(0), "{round}");
+        assert_eq!(
+            (bench.read("README").as_str(), bench.file("docs").exists()),
+            ("theirs\n", false),
+            "{round}"
+        );
+        assert_eq!(bench.run(&["undo", "--applied"]).code, Some(0), "{round}");
+        assert_eq!(
+            (bench.read("README").as_str(), bench.read("src/code").as_str()),
+            ("one\ntwo\nthree\n", "code\n")
+        );
+    }
+    bench.write("README", "ours\n");
+    assert_eq!(bench.run(&["apply"]).code, Some(1));
+    assert_eq!(bench.read("README"), "ours\n");
+}
+
+#[test]
 fn what_was_applied_is_taken_back_where_nobody_changed_it_since() {
     let bench = Bench::new();
     bench.sh("echo theirs > README; echo theirs > src/code; echo made > made; rm docs/page");

@@ -212,8 +212,8 @@ pub(crate) fn documents() -> Vec<ActionDocument> {
     documents.push(document(&[requested(&["true"]), decided(Verdict::Allow), not_started()]));
     documents.push(document(&[requested(&["true"]), decided(Verdict::Allow), started()]));
     for ending in endings() {
-        let applied = Event::Applied { changes: Vec::new(), held_back: vec![held_back()] };
-        let taken_back = Event::AppliedUndone { changes: Vec::new(), held_back: Vec::new() };
+        let applied = Event::Applied { changes: Vec::new(), held_back: vec![held_back()], intent: None };
+        let taken_back = Event::AppliedUndone { changes: Vec::new(), held_back: Vec::new(), intent: None };
         let undone = Event::Undone { layers: vec![id()] };
         documents.push(document(&[
             requested(&["cargo", "test", "a b", ""]),

@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_methods, reason = "the tests start the program")]
 #![allow(clippy::print_stdout, reason = "`cargo xtask soak` reads the result from there")]
 
+mod applies;
 mod bench;
 mod identities;
 mod kills;

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 
-use super::super::{Recovered, fail_point};
+use super::super::fail_point;
 use super::plain::{expected, one_of_each, one_of_each_with_other_names};
 use super::*;
 
@@ -48,14 +48,12 @@ fn apply_is_completed(make: fn() -> Bench) {
         }) {
             break;
         }
-        match bench.with_target(recover).expect("is recovered") {
-            // Before the first change of the host, or after the last.
-            Recovered::Nothing | Recovered::RolledBack if bench.tree() == wanted => {}
-            Recovered::Nothing | Recovered::RolledBack => {
+        match bench.with_target(completed).expect("is recovered") {
+            None => {
                 assert_eq!(bench.tree(), before, "after {after}");
                 assert!(bench.apply().expect("is applied").is_complete());
             }
-            Recovered::Completed(applied) => assert!(applied.is_complete(), "after {after}: {applied:?}"),
+            Some(applied) => assert!(applied.is_complete(), "after {after}: {applied:?}"),
         }
         assert_eq!(bench.tree(), wanted, "after {after}");
         let undone = bench.undo().expect("is taken back");
@@ -110,10 +108,10 @@ fn a_second_crash_during_recovery_is_recovered_too() {
                 &*bench.known.borrow(),
                 target
             )))));
-            if !crashes(second, || drop(bench.with_target(recover))) {
+            if !crashes(second, || drop(bench.with_target(completed))) {
                 break;
             }
-            bench.with_target(recover).expect("is recovered");
+            bench.with_target(completed).expect("is recovered");
             if bench.tree() != wanted {
                 assert!(bench.apply().expect("is applied").is_complete());
             }
@@ -159,7 +157,7 @@ fn a_damaged_journal_and_a_replaced_workspace_are_refused() {
     let moved = bench.dir.path().join("elsewhere");
     fs::rename(bench.host(""), &moved).expect("moved");
     fs::create_dir(bench.host("")).expect("made");
-    assert!(matches!(bench.with_target(recover), Err(ApplyError::OtherWorkspace)));
+    assert!(matches!(bench.with_target(completed), Err(ApplyError::OtherWorkspace)));
     fs::write(bench.captured().join("apply.json"), "{\"format\":").expect("written");
-    assert!(matches!(bench.with_target(recover), Err(ApplyError::Journal(_))));
+    assert!(matches!(bench.with_target(completed), Err(ApplyError::Journal(_))));
 }

@@ -171,7 +171,7 @@ fn what_the_host_changed_since_stays() {
 fn nothing_is_taken_back_where_nothing_was_applied() {
     let bench = Bench::new();
     assert!(matches!(bench.undo(), Err(ApplyError::NothingApplied)));
-    assert_eq!(bench.with_target(recover).expect("looked at"), super::super::Recovered::Nothing);
+    assert_eq!(bench.with_target(completed).expect("looked at"), None);
 }
 
 #[test]

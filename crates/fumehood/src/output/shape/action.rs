@@ -442,8 +442,8 @@ impl ActionDocument {
                 self.inspection = Some(InspectionPart { changes, changes_dropped, held_back });
             }
             Event::TornDown { teardown } => self.teardown = Some(teardown),
-            Event::Applied { changes, held_back } => self.applied(at, false, changes, held_back),
-            Event::AppliedUndone { changes, held_back } => self.applied(at, true, changes, held_back),
+            Event::Applied { changes, held_back, .. } => self.applied(at, false, changes, held_back),
+            Event::AppliedUndone { changes, held_back, .. } => self.applied(at, true, changes, held_back),
             Event::Undone { layers } => self.undone |= layers.contains(&self.action),
             _ => {}
         }
