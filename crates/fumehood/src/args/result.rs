@@ -62,10 +62,12 @@ const APPLY_EXAMPLES: &str = "\
 Examples:
   fumehood apply
   fumehood apply --yes
+  fumehood apply --commits
   fumehood apply task-aaaaaaaaaaaaaaaa --include-ignored -- target/doc
 
 Protected paths (git internals, hooks, CI, tests, editor and agent settings) are shown apart and asked for one by
-one. A file that changed on both sides is never overwritten: the task's version is written beside it.
+one. A file that changed on both sides is never overwritten: the task's version is written beside it. A task with
+commits stays open until they are imported or --no-commits leaves them behind.
 Exit code 1 when something was held back.";
 
 /// Arguments of `apply`.
