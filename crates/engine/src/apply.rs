@@ -10,7 +10,6 @@ mod beneath;
 mod commit;
 mod drift;
 mod error;
-mod fail_point;
 mod journal;
 mod plan;
 mod report;

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 
 use inspect::layer::{self, Bounds};
-use inspect::{Artifacts, Consent};
+use inspect::{Artifacts, Consent, Stack, Tree};
 use model::action::Principal;
 use model::event::Event;
 use model::grant::Input;
@@ -124,7 +124,7 @@ impl Engine {
         person: &Principal,
     ) -> Result<(), EngineError> {
         let upper = self.places().layer(&task.id, helper).join("upper");
-        let stack = self.places().stack(&[upper], &[], &git.workspace.path)?;
+        let stack = Stack::new(vec![Tree::open(&upper)?], vec![Tree::open(&git.workspace.path)?]);
         let report = layer::read(&stack, Bounds::default())?;
         let file = WorkspacePath::parse(format!(".git/refs/heads/{}", imported.branch));
         let file = file.map_err(|error| EngineError::Nothing(error.to_string()))?;

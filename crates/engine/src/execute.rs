@@ -8,7 +8,7 @@ use audit::Entry;
 use gate::{Authorization, Permit};
 use inspect::credentials::FoundKind;
 use inspect::layer::{self, Bounds};
-use inspect::{Report, Rules};
+use inspect::{Report, Rules, Stack, Tree};
 use model::action::Base;
 use model::event::{Event, HeldBack};
 use model::task::Task;
@@ -40,6 +40,8 @@ pub(crate) struct Run {
     pub(crate) task: TaskId,
     /// The layers that it starts from, oldest first.
     pub(crate) layers: Vec<StoredLayer>,
+    /// The directories that show them, newest first: a checkpoint stands for most.
+    lowers: Vec<PathBuf>,
     /// What is below them.
     pub(crate) base_kind: Base,
     /// The call of an agent that it carries out.
@@ -77,12 +79,14 @@ impl Run {
             let layers = engine.store().read(|reader| reader.kept_layers(&task.id))?;
             (engine.base_of(task), task.base.clone(), layers)
         };
+        let lowers = engine.lowers(&task.id, &layers)?;
         let on_disk = std::fs::metadata(&base).map_err(EngineError::file("look at", &base))?;
         let (masked, covers) = engine.masked(&base, order)?;
         Ok(Self {
             action,
             task: task.id.clone(),
             layers,
+            lowers,
             base_kind,
             call: manner.call.map(str::to_owned),
             is_helper,
@@ -157,7 +161,7 @@ impl Engine {
                 path: run.workspace.path.clone(),
                 base: run.base.clone(),
                 base_owner: run.base_owner,
-                layers: places.uppers(&run.layers),
+                layers: run.lowers.clone(),
                 layer: places.layer(&run.task, &run.action),
             },
             masks: run.masked.clone(),
@@ -232,9 +236,11 @@ impl Engine {
             // A workspace that is read-only has no layer.
             return Ok((Report::default(), Vec::new()));
         }
-        let stack = places.stack(&[upper], &places.uppers(&run.layers), &run.base)?;
+        let below = run.lowers.iter().chain([&run.base]).map(|path| Tree::open(path));
+        let stack = Stack::new(vec![Tree::open(&upper)?], below.collect::<Result<_, _>>()?);
         let mut report = layer::read(&stack, Bounds::default())?;
         fail_point::reached("inspection: the layer is read");
+        strip(&report, &upper)?;
         self.keep_base_stats(&run.task, &run.action, &report, &stack, run.began)?;
         fail_point::reached("inspection: what the run saw below is kept");
         ignore_rules::mark(&mut report.changes, &run.base);
@@ -294,6 +300,15 @@ impl Engine {
             .next_back()
             .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
     }
+}
+
+/// Takes off a layer what a later mount would obey, before it can be below one.
+fn strip(report: &Report, upper: &Path) -> Result<(), EngineError> {
+    let planted = |finding: &inspect::Finding| matches!(finding, inspect::Finding::ForeignAttribute { .. });
+    if report.findings.iter().any(planted) || report.findings_dropped > 0 {
+        layer::strip_foreign_attributes(&Tree::open(upper)?)?;
+    }
+    Ok(())
 }
 
 /// A layer in which nothing changed is not mounted below later actions. What an action that did not end by itself

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use model::event::Event;
-use model::{ActionId, Subject, Timestamp};
+use model::{ActionId, Subject, TaskId, Timestamp};
 
 use crate::Engine;
 use crate::clock::now;
@@ -30,11 +30,17 @@ impl Engine {
         let nanos = u64::try_from(retention.as_nanos()).unwrap_or(u64::MAX);
         let before = Timestamp::from_nanos(now().as_nanos().saturating_sub(nanos));
         let stale = self.store().read(|reader| reader.stale_layers(before))?;
-        let mut garbage = Garbage::default();
+        let mut garbage =
+            Garbage { actions: stale.iter().map(|layer| layer.action.clone()).collect(), bytes: 0 };
+        if !dry_run {
+            // The files of a layer come free only when no checkpoint shares them.
+            self.task_directories()?
+                .iter()
+                .try_for_each(|task| self.remove_checkpoints(task, &garbage.actions))?;
+        }
         for layer in &stale {
             let places = self.places_of(layer);
             garbage.bytes += places.iter().map(|place| disk_use(place)).sum::<u64>();
-            garbage.actions.push(layer.action.clone());
             if !dry_run {
                 for place in places {
                     sandbox::remove_tree(&place).map_err(EngineError::file("remove", &place))?;
@@ -57,6 +63,19 @@ impl Engine {
             })?;
         }
         Ok(garbage)
+    }
+
+    /// Returns the tasks that have a directory.
+    fn task_directories(&self) -> Result<Vec<TaskId>, EngineError> {
+        let tasks = self.places().tasks();
+        match std::fs::read_dir(&tasks) {
+            Ok(entries) => {
+                let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
+                Ok(names.filter_map(|name| name.parse().ok()).collect())
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(EngineError::file("list", &tasks)(error)),
+        }
     }
 
     fn places_of(&self, layer: &StoredLayer) -> [PathBuf; 2] {

@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use inspect::{Stack, Tree};
 use model::task::WorkspaceKey;
 use model::{ActionId, Canonical, TaskId};
 
-use crate::error::EngineError;
 use crate::store::StoredLayer;
 
 /// Where what the applies of a task overwrote is kept, in its directory.
@@ -21,14 +19,14 @@ impl Places {
         Self(state.to_owned())
     }
 
-    /// Returns the directory of a task.
-    pub(crate) fn task(&self, task: &TaskId) -> PathBuf {
-        self.tasks().join(task.as_str())
-    }
-
     /// Returns the directory of all tasks.
     pub(crate) fn tasks(&self) -> PathBuf {
         self.0.join("tasks")
+    }
+
+    /// Returns the directory of a task.
+    pub(crate) fn task(&self, task: &TaskId) -> PathBuf {
+        self.tasks().join(task.as_str())
     }
 
     /// Returns the directory of a layer, with `upper` in it.
@@ -82,19 +80,5 @@ impl Places {
     /// Returns the `upper` directories of layers, newest first.
     pub(crate) fn uppers(&self, layers: &[StoredLayer]) -> Vec<PathBuf> {
         layers.iter().rev().map(|layer| self.layer(&layer.home, &layer.action).join("upper")).collect()
-    }
-
-    /// Opens layers over others and a base, all newest first.
-    pub(crate) fn stack(
-        &self,
-        uppers: &[PathBuf],
-        lowers: &[PathBuf],
-        base: &Path,
-    ) -> Result<Stack, EngineError> {
-        let open =
-            |paths: &[PathBuf]| paths.iter().map(|path| Tree::open(path)).collect::<Result<Vec<_>, _>>();
-        let mut below = open(lowers)?;
-        below.push(Tree::open(base)?);
-        Ok(Stack::new(open(uppers)?, below))
     }
 }

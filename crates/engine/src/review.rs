@@ -2,7 +2,7 @@
 
 use inspect::layer::{self, Bounds};
 use inspect::protected::is_git_bookkeeping;
-use inspect::{Inspection, Report, Rules, Stack};
+use inspect::{Inspection, Report, Rules, Stack, Tree};
 use model::task::Task;
 use model::{ActionId, WorkspacePath};
 
@@ -41,8 +41,7 @@ impl Engine {
     /// # Errors
     /// When a layer or the base cannot be opened.
     pub fn stack(&self, task: &Task, layers: &[StoredLayer]) -> Result<Stack, EngineError> {
-        let places = self.places();
-        places.stack(&places.uppers(layers), &[], &self.base_of(task))
+        Ok(Stack::new(self.open_layers(&task.id, layers)?, vec![Tree::open(&self.base_of(task))?]))
     }
 
     /// Opens the layer of one action over what was below it.
@@ -57,12 +56,13 @@ impl Engine {
         let all = self.store().read(|reader| reader.layers(&task.id))?;
         let below: Vec<StoredLayer> =
             all.iter().filter(|layer| start.layers.contains(&layer.action)).cloned().collect();
-        let places = self.places();
-        let upper = places.layer(&task.id, action).join("upper");
+        let upper = self.places().layer(&task.id, action).join("upper");
         if !upper.exists() {
             return Err(no_layer());
         }
-        places.stack(&[upper], &places.uppers(&below), &self.base_of(task))
+        let mut lowers = self.open_layers(&task.id, &below)?;
+        lowers.push(Tree::open(&self.base_of(task))?);
+        Ok(Stack::new(vec![Tree::open(&upper)?], lowers))
     }
 
     /// Reads what a task changed, and sorts what of it may leave.

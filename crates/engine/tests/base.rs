@@ -2,117 +2,15 @@
 //! an ordinary user; needs git.
 #![allow(clippy::disallowed_methods, reason = "the tests make repositories with git")]
 
-use std::collections::BTreeMap;
+mod common;
+
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use engine::{Config, Engine, EngineError, Finished, Io, Order, Outcome, Silent, Workspace};
+use common::Bench;
 use model::action::{Base, Principal};
 use model::event::Event;
-use model::task::{Task, TaskState};
-use model::{ActionRequest, Grant, OsText, Profile, Tool};
-use sandbox::{Identity, Stream};
-use tempfile::TempDir;
-
-/// A state directory and a repository with one commit.
-struct Bench {
-    directory: TempDir,
-    engine: Engine,
-}
-
-impl Bench {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
-        let home = directory.path().join("home");
-        fs::create_dir(&home).expect("a home");
-        let environment = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into();
-        let config = Config {
-            state_dir: directory.path().join("state"),
-            run_as: Identity { uid: 64_500, gid: 64_500 },
-            user: "ada".to_owned(),
-            home,
-            environment,
-            secrets: Vec::new(),
-        };
-        let engine = Engine::open(config).expect("opens");
-        let bench = Self { directory, engine };
-        fs::create_dir(bench.repository()).expect("a repository");
-        bench.git(&["init", "--quiet", "--initial-branch=main"]);
-        fs::write(bench.repository().join("a.txt"), "committed\n").expect("a file");
-        bench.git(&["add", "."]);
-        bench.git(&[
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@example.org",
-            "commit",
-            "--quiet",
-            "-m",
-            "first",
-        ]);
-        bench
-    }
-
-    fn repository(&self) -> PathBuf {
-        self.directory.path().join("repository")
-    }
-
-    fn git(&self, arguments: &[&str]) -> String {
-        let mut git = Command::new("git");
-        git.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", self.directory.path().join("home"));
-        let output = git.arg("-C").arg(self.repository()).args(arguments).output().expect("git starts");
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    }
-
-    fn workspace(&self, path: &Path) -> Workspace {
-        Workspace::find(
-            Some(path),
-            Path::new("/"),
-            &self.engine.config().home,
-            &self.engine.config().state_dir,
-        )
-        .expect("a workspace")
-    }
-
-    fn start(&self, path: &Path) -> Result<Task, EngineError> {
-        let workspace = self.workspace(path);
-        let task = self.engine.open_task_at_commit(&workspace, &Principal::User("ada".into()), None)?;
-        self.engine.make_base(&task, &workspace, &Profile::default_profile())
-    }
-
-    fn shell(&self, task: &Task, path: &Path, script: &str) -> (Finished, String) {
-        let profile = Profile::default_profile();
-        let argv = ["sh", "-c", script].map(OsText::literal).to_vec();
-        let order = Order {
-            request: ActionRequest {
-                principal: Principal::Agent("m".into()),
-                tool: Tool::Run { argv },
-                directory: None,
-                environment: BTreeMap::new(),
-                purpose: None,
-            },
-            grant: Grant::under(profile.clone()),
-            profile,
-            workspace: self.workspace(path),
-            hidden: Vec::new(),
-            mutant: None,
-        };
-        let io = Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: None };
-        match self.engine.handle(task, order, io, || {}).expect("the engine works") {
-            Outcome::Finished(finished) => {
-                let out = finished.printed.iter().find(|(stream, _)| *stream == Stream::Out);
-                let err = finished.printed.iter().find(|(stream, _)| *stream == Stream::Err);
-                let text =
-                    [out, err].into_iter().flatten().map(|(_, printed)| printed.kept()).collect::<Vec<_>>();
-                let text = String::from_utf8_lossy(&text.concat()).into_owned();
-                (*finished, text)
-            }
-            other => panic!("it did not run: {other:?}"),
-        }
-    }
-}
+use model::task::TaskState;
 
 #[test]
 fn a_task_starts_from_the_commit_and_git_works_inside() {

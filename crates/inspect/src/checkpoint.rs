@@ -3,12 +3,13 @@
 //! Guarantees: the checkpoint then shows over any base what both layers showed over it, by names, content,
 //! permissions, times and owners. Files are shared by hard links where that is possible, so that the cost goes by the
 //! changed paths. Each name changes at once, and the layer stays as it is: what a crash cuts off is made good by merging
-//! again. Leaves to others: that nothing is mounted over the checkpoint meanwhile, and which layers it holds.
+//! again. Leaves to others: that nothing is mounted over the checkpoint meanwhile, which layers it holds, and when it is
+//! on the disk.
 
 mod remove;
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use model::FileKind;
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags, Uid, XattrFlags};
@@ -46,15 +47,30 @@ pub fn merge(layer: &Tree, checkpoint: &Tree, scratch: &Tree) -> Result<Merged, 
     };
     merge.clear_scratch()?;
     merge.run()?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    rustix::fs::openat(checkpoint, c".", flags, Mode::empty())
-        .and_then(rustix::fs::fsync)
-        .map_err(|errno| InspectError::at("bring to the disk", b"", errno))?;
     Ok(merge.merged)
 }
 
 /// The name of what is not in its place yet.
 const NEW: &CStr = c"new";
+const DIRECTORY: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+/// What the owner of a directory needs to look into it, and at what overlay wrote to it.
+const LOOK: u32 = 0o500;
+
+/// Changes the mode of a directory, of the open one itself by the name `.`.
+fn chmod(directory: BorrowedFd<'_>, name: &CStr, mode: u32) -> Result<(), Errno> {
+    let below = match name.to_bytes() {
+        // In what is closed nothing can be looked up, not even `.`.
+        b"." => None,
+        _ => Some(rustix::fs::openat(directory, name, DIRECTORY, Mode::empty())?),
+    };
+    let directory = below.as_ref().map_or(directory, AsFd::as_fd);
+    rustix::fs::chmod(format!("/proc/self/fd/{}", directory.as_raw_fd()), Mode::from_raw_mode(mode))
+}
+
+fn is_closed(node: &Node) -> bool {
+    node.mode() & LOOK != LOOK && !rustix::process::geteuid().is_root()
+}
 
 struct Merge {
     layer: Position,
@@ -80,6 +96,8 @@ struct Level {
 impl Merge {
     fn run(&mut self) -> Result<(), InspectError> {
         let top = stat(self.layer.directory(), c"").map_err(|errno| self.fail("look at", c"", errno))?;
+        self.let_us_in(c".", &top)?;
+        self.make_enterable(c".")?;
         self.visit(top, 0, false)?;
         while let Some(level) = self.levels.last_mut() {
             match level.pending.pop() {
@@ -91,6 +109,7 @@ impl Merge {
     }
 
     fn descend(&mut self, name: &CStr, node: Node) -> Result<(), InspectError> {
+        self.let_us_in(name, &node)?;
         self.layer.enter(name).map_err(|errno| self.fail("open the directory", name, errno))?;
         self.checkpoint.enter(name).map_err(|errno| self.fail("open the directory", name, errno))?;
         let above = self.path.len();
@@ -129,6 +148,7 @@ impl Merge {
     fn finish(&mut self) -> Result<(), InspectError> {
         let Some(level) = self.levels.pop() else { return Ok(()) };
         self.dress(&level.node).map_err(|errno| self.fail("finish", c"", errno))?;
+        self.let_nobody_in(c".", &level.node)?;
         for position in [&mut self.layer, &mut self.checkpoint] {
             match position.leave() {
                 Ok(true) => {}
@@ -138,6 +158,24 @@ impl Merge {
         }
         self.path.truncate(level.above);
         Ok(())
+    }
+
+    /// Lets us into a directory of the layer that a command closed to its owner, which is us when we are an ordinary user.
+    /// A mount that has it as a lower shows that until [`Merge::let_nobody_in`].
+    fn let_us_in(&self, name: &CStr, node: &Node) -> Result<(), InspectError> {
+        if !is_closed(node) {
+            return Ok(());
+        }
+        let changed = chmod(self.layer.directory(), name, node.mode() | LOOK);
+        changed.map_err(|errno| self.fail("open up", name, errno))
+    }
+
+    fn let_nobody_in(&self, name: &CStr, node: &Node) -> Result<(), InspectError> {
+        if !is_closed(node) {
+            return Ok(());
+        }
+        let changed = chmod(self.layer.directory(), name, node.mode());
+        changed.map_err(|errno| self.fail("close again", name, errno))
     }
 
     fn dress(&self, node: &Node) -> Result<(), Errno> {
@@ -155,9 +193,12 @@ impl Merge {
     /// Makes sure that the checkpoint has a directory of this name, which hides what it must hide.
     fn open_up(&mut self, name: &CStr, node: &Node) -> Result<(), InspectError> {
         let old = self.old(name)?;
-        let opaque = self.is_opaque(name)?;
+        self.let_us_in(name, node)?;
+        let opaque = self.is_opaque(name);
+        self.let_nobody_in(name, node)?;
+        let opaque = opaque?;
         if !opaque && old.as_ref().is_some_and(|old| old.kind == FileKind::Directory) {
-            return self.make_enterable(name).map_err(|errno| self.fail("open up", name, errno));
+            return self.make_enterable(name);
         }
         let made = rustix::fs::mkdirat(&self.scratch, NEW, Mode::RWXU).and_then(|()| {
             match opaque || old.is_some() {
@@ -171,8 +212,7 @@ impl Merge {
     }
 
     fn is_opaque(&self, name: &CStr) -> Result<bool, InspectError> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let attributes = rustix::fs::openat(self.layer.directory(), name, flags, Mode::empty())
+        let attributes = rustix::fs::openat(self.layer.directory(), name, DIRECTORY, Mode::empty())
             .and_then(Attributes::of_directory)
             .map_err(|errno| self.fail("read the marks of", name, errno))?;
         Ok(attributes == Attributes::Opaque)
@@ -180,10 +220,8 @@ impl Merge {
 
     /// An ordinary user cannot write into a directory without permission even if it is their own. It gets its real
     /// permissions at the end.
-    fn make_enterable(&self, name: &CStr) -> Result<(), Errno> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let open = rustix::fs::openat(self.checkpoint.directory(), name, flags, Mode::empty())?;
-        rustix::fs::chmod(format!("/proc/self/fd/{}", open.as_raw_fd()), Mode::RWXU)
+    fn make_enterable(&self, name: &CStr) -> Result<(), InspectError> {
+        chmod(self.checkpoint.directory(), name, 0o700).map_err(|errno| self.fail("open up", name, errno))
     }
 
     fn put_file(&mut self, name: &CStr, node: &Node) -> Result<(), InspectError> {

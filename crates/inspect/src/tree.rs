@@ -30,7 +30,11 @@ pub(crate) use position::{Position, Seen};
 
 /// The top directory of one tree: the upper directory of a layer, or a base.
 #[derive(Debug, Clone)]
-pub struct Tree(Arc<OwnedFd>);
+pub struct Tree {
+    top: Arc<OwnedFd>,
+    /// What stays open as long as somebody can read the tree.
+    _kept: Option<Arc<OwnedFd>>,
+}
 
 impl Tree {
     /// Opens a directory by its path on the host.
@@ -42,19 +46,25 @@ impl Tree {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty())
             .map_err(|errno| InspectError::at("open the directory", path.as_os_str().as_bytes(), errno))?;
-        Ok(Self(Arc::new(fd)))
+        Ok(Self::from(fd))
+    }
+
+    /// Keeps another descriptor open as long as anything reads the tree: a lock, say.
+    #[must_use]
+    pub fn keeping(self, kept: OwnedFd) -> Self {
+        Self { _kept: Some(Arc::new(kept)), ..self }
     }
 }
 
 impl From<OwnedFd> for Tree {
     /// Takes an open directory; a descriptor opened with `O_PATH` is enough.
     fn from(directory: OwnedFd) -> Self {
-        Self(Arc::new(directory))
+        Self { top: Arc::new(directory), _kept: None }
     }
 }
 
 impl AsFd for Tree {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.top.as_fd()
     }
 }

@@ -211,3 +211,62 @@ fn reading_and_merging_leave_the_layer_as_it_is() {
     assert_eq!(snapshot(&sides.bench.upper(1)), before);
     assert_eq!(short(&sides.bench.read().changes), ["+a/b", "+b", "+b/c"]);
 }
+
+#[test]
+fn a_merge_that_was_killed_is_made_good_by_merging_again() {
+    let paths: Vec<String> = (0..400).map(|number| format!("d{}/f{number}", number % 20)).collect();
+    let directories: Vec<String> = (0..20).map(|number| format!("d{number}/")).collect();
+    let all = |from: usize| -> Vec<&str> {
+        let files = paths.iter().skip(from).map(String::as_str);
+        directories.iter().map(String::as_str).chain(files).collect()
+    };
+    let mut second = make(&all(200));
+    second.extend((0..10).map(|number| Op::Recreate(format!("d{number}"))));
+    second.extend(paths[..50].iter().map(|path| remove(path)));
+    let sides = both(&make(&["z"]), &[make(&all(0)), second]);
+    sides.merge(1);
+    let program = std::env::current_exe().expect("this program");
+    for wait in 0..12 {
+        let mut merging = Command::new(&program)
+            .args(["--exact", "merges_when_it_is_told_to", "-q"])
+            .env(MERGE, sides.bench.dir.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .expect("it starts");
+        std::thread::sleep(std::time::Duration::from_millis(2 * wait));
+        merging.kill().expect("is killed");
+        merging.wait().expect("is gone");
+    }
+    sides.merge(2);
+    assert_eq!(snapshot(&sides.mounted(2)), snapshot(&sides.plain[2]));
+}
+
+/// Tells this program, started again, where to merge.
+const MERGE: &str = "FUMEHOOD_TEST_MERGE";
+
+#[test]
+fn merges_when_it_is_told_to() {
+    let Some(directory) = std::env::var_os(MERGE).map(PathBuf::from) else { return };
+    let open = |name: &str| Tree::open(&directory.join(name)).expect("a directory");
+    for _ in 0..1000 {
+        merge(&open("upper2"), &open("checkpoint"), &open("scratch")).expect("is merged");
+    }
+}
+
+#[test]
+fn a_directory_that_is_closed_to_its_owner_is_merged_and_stays_closed() {
+    let sides = both(&make(&["z"]), &[make(&["a/", "a/b/", "a/b/c", "d/", "d/e"])]);
+    let closed = [sides.bench.upper(1).join("a/b"), sides.bench.upper(1).join("d"), sides.bench.upper(1)];
+    let modes = [0o0, 0o200, 0o500];
+    for (directory, mode) in closed.iter().zip(modes) {
+        fs::set_permissions(directory, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("set");
+    }
+    assert_eq!((sides.merge(1).linked, sides.merge(1).linked), (2, 0));
+    for (directory, mode) in closed.iter().zip(modes) {
+        let name = directory.strip_prefix(sides.bench.upper(1)).expect("is in it");
+        for place in [directory, &sides.bench.dir.path().join("checkpoint").join(name)] {
+            let found = fs::metadata(place).expect("is there").permissions();
+            assert_eq!(std::os::unix::fs::PermissionsExt::mode(&found) & 0o777, mode, "{}", place.display());
+        }
+    }
+}

@@ -44,7 +44,8 @@ pub struct Workspace {
     pub base: PathBuf,
     /// The ids whose files the base holds, when they are not the command's: they are shown as the command's.
     pub base_owner: Identity,
-    /// The `upper` directories of the layers above the base, newest first.
+    /// The directories that are mounted above the base, newest first: `upper` directories of layers, or one that stands
+    /// for several of them.
     pub layers: Vec<PathBuf>,
     /// The directory of the new layer, with `upper` and `work` in it.
     pub layer: PathBuf,

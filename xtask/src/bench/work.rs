@@ -1,36 +1,41 @@
-//! Contests about work: a fork of a large workspace, and a real build.
+//! Contests about work: a fork of a large workspace, a long task, and a real build.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::bench::Place;
 use crate::bench::contest::{Contender, Contest, Unit};
 use crate::bench::peers;
 use crate::repo::Repo;
-use crate::run;
+use crate::{run, say};
 
 /// The contests of this module.
-pub const NAMES: &[&str] = &["fork", "build"];
+pub const NAMES: &[&str] = &["fork", "long-task", "build"];
 
 /// Files of the workspace that is forked.
 const FILES: usize = 100_000;
 /// Files in one of its directories.
 const FILES_IN_A_DIRECTORY: usize = 100;
+/// Actions of a long task, each of which leaves a layer, and files of the repository that it works on.
+const ACTIONS: usize = 1000;
+const FILES_OF_A_LONG_TASK: usize = 5000;
 
 /// Returns a contest by its name.
 pub fn contest<'a>(repo: &Repo, place: &'a Place, name: &str) -> Option<Result<Contest<'a>>> {
     match name {
         "fork" => Some(fork(place)),
+        "long-task" => Some(long_task(place)),
         "build" => Some(build(repo, place)),
         _ => None,
     }
 }
 
 fn fork(place: &Place) -> Result<Contest<'_>> {
-    let workspace = large_repository(&place.scratch.join("large"))?;
+    let workspace = repository(&place.scratch.join("large"), FILES)?;
     // A fork needs a task to be forked off.
     let mut first = place.fumehood(&["run", "--apply", "never", "--workspace"]);
     first.arg(&workspace).args(["--", "sh", "-c", "echo changed > changed"]).current_dir(&workspace);
@@ -95,8 +100,8 @@ fn synced(command: &Command, place: &Path) -> Command {
 }
 
 /// Makes a git repository of many small files.
-fn large_repository(root: &Path) -> Result<PathBuf> {
-    for number in 0..FILES {
+fn repository(root: &Path, files: usize) -> Result<PathBuf> {
+    for number in 0..files {
         let directory = root.join(format!("d{:04}", number / FILES_IN_A_DIRECTORY));
         if number % FILES_IN_A_DIRECTORY == 0 {
             fs::create_dir_all(&directory)?;
@@ -106,10 +111,51 @@ fn large_repository(root: &Path) -> Result<PathBuf> {
     run::output("make a repository", git(root).args(["init", "-q"]))?;
     // Packing in the background would change the files while they are copied.
     run::output("keep it as it is", git(root).args(["config", "gc.auto", "0"]))?;
-    run::output("add 100,000 files", git(root).args(["add", "-A"]))?;
+    run::output("add the files", git(root).args(["add", "-A"]))?;
     let author = ["-c", "user.name=bench", "-c", "user.email=bench@example.invalid"];
     run::output("commit them", git(root).args(author).args(["commit", "-q", "-m", "base"]))?;
     Ok(root.to_owned())
+}
+
+fn long_task(place: &Place) -> Result<Contest<'_>> {
+    let workspace = repository(&place.scratch.join("long"), FILES_OF_A_LONG_TASK)?;
+    let act = |number: usize| {
+        let file = number * FILES_OF_A_LONG_TASK / ACTIONS;
+        let script = format!(
+            "echo {number} >> d{:04}/f{file:06}.txt; echo {number} >> log; echo {number} > new-{number}",
+            file / FILES_IN_A_DIRECTORY
+        );
+        let mut command = in_task(place, &workspace, &[], &["sh", "-c", &script]);
+        run::output("act in the long task", &mut command).map(drop)
+    };
+    say::while_working("act a thousand times", || (0..ACTIONS).try_for_each(act))?;
+    let mut list = place.fumehood(&["task", "list", "--json"]);
+    let tasks: Value =
+        serde_json::from_slice(&run::output("find the long task", list.current_dir(&workspace))?)?;
+    let task = tasks["tasks"][0]["task"].as_str().context("the list has no task")?.to_owned();
+    let status = ["git", "status", "--short"];
+    let (first, later) = (workspace.clone(), workspace);
+    Ok(Contest {
+        id: "long-task",
+        title: "`git status` at the start of a task and after 1,000 actions",
+        note: "In a repository of 5,000 files. Each of the actions changed a file of it, made one, and left a layer. Goal: \
+               within 1.3 of the first."
+            .into(),
+        unit: Unit::Milliseconds,
+        rounds: 30,
+        contenders: vec![
+            peers::timed("first action of a task", move || in_task(place, &first, &["--new-task"], &status)),
+            peers::timed("after 1,000 actions", move || in_task(place, &later, &["--task", &task], &status)),
+        ],
+        absent: Vec::new(),
+    })
+}
+
+/// Returns a command that runs another one in a task of a workspace.
+fn in_task(place: &Place, workspace: &Path, which: &[&str], argv: &[&str]) -> Command {
+    let mut command = place.fumehood(&["run", "--apply", "never"]);
+    command.args(which).arg("--").args(argv).current_dir(workspace);
+    command
 }
 
 fn build<'a>(repo: &Repo, place: &'a Place) -> Result<Contest<'a>> {

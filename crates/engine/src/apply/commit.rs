@@ -13,9 +13,9 @@ use rustix::io::Errno;
 use super::beneath::{Place, Workspace};
 use super::drift::{is_directory, is_same_but_renamed};
 use super::error::ApplyError;
-use super::fail_point;
 use super::journal::{Act, Journal, Phase, Step, StepState};
 use super::stage::{Tray, captured_name, open_staging, out_name, remove_staging, slot_name};
+use crate::fail_point;
 
 /// Why a step could not be done.
 enum Refusal {

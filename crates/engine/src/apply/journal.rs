@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use super::beneath::Workspace;
 use super::error::ApplyError;
-use super::fail_point;
 use super::report::Conflict;
+use crate::fail_point;
 
 /// How far the work came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

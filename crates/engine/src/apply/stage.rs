@@ -17,10 +17,10 @@ use rustix::io::Errno;
 
 use super::beneath::{Place, Workspace};
 use super::error::ApplyError;
-use super::fail_point;
 use super::journal::{Act, FORMAT, Journal, Phase, Step};
 use super::plan::{Plan, Source};
 use super::settle::settle;
+use crate::fail_point;
 
 /// Prepares each file of a plan in a directory at the top of the workspace, captures what will be replaced, and writes
 /// the journal. When something cannot be prepared, everything that was is removed.

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
-use super::super::fail_point;
 use super::*;
+use crate::fail_point;
 
 #[test]
 fn a_directory_that_turns_into_a_link_and_back_leads_nowhere() {

@@ -2,9 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 
-use super::super::fail_point;
 use super::plain::{expected, one_of_each, one_of_each_with_other_names};
 use super::*;
+use crate::fail_point;
 
 /// Runs something that crashes at the given place; tells whether it did.
 fn crashes(after: usize, act: impl FnOnce()) -> bool {

@@ -3,10 +3,10 @@
 //! Tests of this crate crash in-process; those of the program end it at the same places, in a build for tests.
 
 #[cfg(not(test))]
-pub(super) use sandbox::fail_point::reached;
+pub(crate) use sandbox::fail_point::reached;
 
 #[cfg(test)]
-pub(super) use armed::{Crash, arm, at, at_nth, reached, trace};
+pub(crate) use armed::{Crash, arm, at, at_nth, reached, trace};
 
 #[cfg(test)]
 mod armed {
@@ -14,7 +14,7 @@ mod armed {
 
     /// What a test's crash unwinds with. Nothing of the product tidies up on the way: a real crash would not, either.
     #[derive(Debug)]
-    pub(in crate::apply) struct Crash;
+    pub(crate) struct Crash;
 
     type Action = (&'static str, usize, Box<dyn FnOnce()>);
 
@@ -30,26 +30,26 @@ mod armed {
     }
 
     /// Crashes at the place that is reached after `after` others.
-    pub(in crate::apply) fn arm(after: Option<usize>) {
+    pub(crate) fn arm(after: Option<usize>) {
         STATE.with_borrow_mut(|state| *state = State { crash_after: after, ..State::default() });
     }
 
     /// Does something when a place is reached for the first time, as another process could.
-    pub(in crate::apply) fn at(place: &'static str, action: impl FnOnce() + 'static) {
+    pub(crate) fn at(place: &'static str, action: impl FnOnce() + 'static) {
         at_nth(place, 1, action);
     }
 
     /// Does something when a place is reached for the `nth` time, counted from one.
-    pub(in crate::apply) fn at_nth(place: &'static str, nth: usize, action: impl FnOnce() + 'static) {
+    pub(crate) fn at_nth(place: &'static str, nth: usize, action: impl FnOnce() + 'static) {
         STATE.with_borrow_mut(|state| state.action = Some((place, nth, Box::new(action))));
     }
 
     /// Returns the places that were reached since the last arming.
-    pub(in crate::apply) fn trace() -> Vec<&'static str> {
+    pub(crate) fn trace() -> Vec<&'static str> {
         STATE.with_borrow(|state| state.trace.clone())
     }
 
-    pub(in crate::apply) fn reached(place: &'static str) {
+    pub(crate) fn reached(place: &'static str) {
         let (dies, action) = STATE.with_borrow_mut(|state| {
             let dies = state.crash_after == Some(state.trace.len());
             state.trace.push(place);
