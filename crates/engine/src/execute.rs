@@ -23,6 +23,7 @@ use crate::git_dirs;
 use crate::handle::{Manner, Order, new_action_id};
 use crate::ignore_rules;
 use crate::lock::Lock;
+use crate::masks;
 use crate::outcome::{Finished, Outcome};
 use crate::recover::RUN_LOCK;
 use crate::store::{Evidence, StoredLayer};
@@ -81,7 +82,7 @@ impl Run {
         };
         let lowers = engine.lowers(&task.id, &layers)?;
         let on_disk = std::fs::metadata(&base).map_err(EngineError::file("look at", &base))?;
-        let (masked, covers) = engine.masked(&base, order)?;
+        let (masked, covers) = engine.masked(&task.id, &base, &lowers, order)?;
         Ok(Self {
             action,
             task: task.id.clone(),
@@ -133,15 +134,18 @@ impl Engine {
     #[allow(clippy::type_complexity, reason = "two lists of what is covered, one with what is seen instead")]
     fn masked(
         &self,
+        task: &TaskId,
         base: &Path,
+        lowers: &[PathBuf],
         order: &Order,
     ) -> Result<(Vec<WorkspacePath>, Vec<(PathBuf, Vec<u8>)>), EngineError> {
         let scan = self.scan_base(base)?;
         refuse_base(&scan, base)?;
-        let covers = git_dirs::covers(&scan, base, &order.workspace.path);
+        let now = Stack::new(Vec::new(), open(lowers, base)?);
+        let found = self.credentials(task, scan, &now)?;
+        let covers = git_dirs::covers(&found, &now, &order.workspace.path);
         let shown = &order.grant.shown_credentials;
-        let mut masked: Vec<WorkspacePath> = scan
-            .found
+        let mut masked: Vec<WorkspacePath> = found
             .into_iter()
             .filter(|found| found.kind == FoundKind::File && !shown.contains(&found.path))
             .map(|found| found.path)
@@ -236,11 +240,11 @@ impl Engine {
             // A workspace that is read-only has no layer.
             return Ok((Report::default(), Vec::new()));
         }
-        let below = run.lowers.iter().chain([&run.base]).map(|path| Tree::open(path));
-        let stack = Stack::new(vec![Tree::open(&upper)?], below.collect::<Result<_, _>>()?);
+        let stack = Stack::new(vec![Tree::open(&upper)?], open(&run.lowers, &run.base)?);
         let mut report = layer::read(&stack, Bounds::default())?;
         fail_point::reached("inspection: the layer is read");
         strip(&report, &upper)?;
+        masks::report_credentials(&mut report, &stack)?;
         self.keep_base_stats(&run.task, &run.action, &report, &stack, run.began)?;
         fail_point::reached("inspection: what the run saw below is kept");
         ignore_rules::mark(&mut report.changes, &run.base);
@@ -300,6 +304,12 @@ impl Engine {
             .next_back()
             .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
     }
+}
+
+/// Opens what is mounted below a layer.
+fn open(lowers: &[PathBuf], base: &Path) -> Result<Vec<Tree>, EngineError> {
+    let all = lowers.iter().map(PathBuf::as_path).chain([base]);
+    Ok(all.map(Tree::open).collect::<Result<_, _>>()?)
 }
 
 /// Takes off a layer what a later mount would obey, before it can be below one.

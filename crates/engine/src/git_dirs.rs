@@ -4,10 +4,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use inspect::credentials::{BaseScan, FoundKind, without_credentials};
+use inspect::Stack;
+use inspect::credentials::{Found, FoundKind, without_credentials};
 
 /// The largest of git's small pointer files that is read.
 const POINTER_MAX: u64 = 64 << 10;
+/// The most that is shown of git's configuration.
+const CONFIG_MAX: u64 = 16 << 20;
 
 /// Returns the repository of a linked worktree: the workspace's `.git` is a file that names it.
 ///
@@ -47,12 +50,14 @@ fn read_small(file: &Path) -> Option<String> {
 }
 
 /// Returns git configuration of the workspace that is shown without the credentials that were found in it.
-pub(crate) fn covers(scan: &BaseScan, base: &Path, workspace: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let in_config = scan.found.iter().filter(|found| found.kind == FoundKind::InGitConfig);
+pub(crate) fn covers(found: &[Found], now: &Stack, workspace: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut finder = now.after();
+    let in_config = found.iter().filter(|found| found.kind == FoundKind::InGitConfig);
     in_config
         .map(|found| {
+            let entry = finder.find(&found.path).ok().flatten();
             // What cannot be read is covered by nothing at all: git then says so, and no secret is seen.
-            let config = fs::read(base.join(found.path.as_path())).unwrap_or_default();
+            let config = entry.and_then(|entry| entry.read(CONFIG_MAX).ok()).unwrap_or_default();
             (workspace.join(found.path.as_path()), without_credentials(&config))
         })
         .collect()

@@ -1,10 +1,18 @@
-//! Credential files of a workspace, found once and remembered in the store.
+//! Credential files of a workspace: of its base, found once and remembered in the store, and of its layers, found when
+//! each is read.
+//!
+//! Guarantees: a file that was found is covered in every later action, as long as it is there and holds a credential, unless
+//! policy lets that action see it. Leaves to others: which files those are (`inspect`), and covering them (`sandbox`).
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use inspect::Tree;
-use inspect::credentials::{BaseScan, CacheKey, ScanCache, Verdict, rules_digest, scan};
+use inspect::credentials::{
+    BaseScan, CacheKey, Found, FoundKind, MemoryCache, ScanCache, Verdict, rules_digest, scan, scan_layer,
+    scan_paths,
+};
+use inspect::{Finding, Report, Stack, Tree};
+use model::{OsText, TaskId, WorkspacePath};
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -22,6 +30,39 @@ impl Engine {
         Ok(found)
     }
 
+    /// Finds the credentials of a workspace as a task has it now: those of its base that are still there, and those that
+    /// came up in its layers.
+    pub(crate) fn credentials(
+        &self,
+        task: &TaskId,
+        base: BaseScan,
+        now: &Stack,
+    ) -> Result<Vec<Found>, EngineError> {
+        let mut finder = now.after();
+        let mut found = base.found;
+        // What may not be looked at may be there.
+        found.retain(|found| finder.find(&found.path).map_or(true, |entry| entry.is_some()));
+        let known: std::collections::BTreeSet<WorkspacePath> =
+            found.iter().map(|found| found.path.clone()).collect();
+        let made = self.made_credentials(task, now)?;
+        found.extend(made.into_iter().filter(|made| !known.contains(&made.path)));
+        Ok(found)
+    }
+
+    /// Finds those that came up in the layers of a task and are still there.
+    pub(crate) fn made_credentials(&self, task: &TaskId, now: &Stack) -> Result<Vec<Found>, EngineError> {
+        let once = self.store().read(|reader| reader.made_credentials(task))?;
+        if once.is_empty() {
+            return Ok(Vec::new());
+        }
+        let scanned = scan_paths(now, &once, &mut MemoryCache::default())?;
+        let unreadable = scanned.unreadable.iter().filter_map(|path| {
+            let path = WorkspacePath::parse(path.as_path()).ok()?;
+            Some(Found { path, kind: FoundKind::File, why: "it cannot be read now".to_owned() })
+        });
+        Ok(scanned.found.into_iter().chain(unreadable).collect())
+    }
+
     fn remember(&self, fresh: HashMap<CacheKey, Verdict>) -> Result<(), EngineError> {
         let rows: Vec<(FileKey, Vec<u8>)> = fresh
             .into_iter()
@@ -31,6 +72,19 @@ impl Engine {
         self.store().write(|writer| writer.keep_scans(&rules_digest(), &rows, now))?;
         Ok(())
     }
+}
+
+/// Adds the credentials to a report that came up in the layer that it is about.
+pub(crate) fn report_credentials(report: &mut Report, stack: &Stack) -> Result<(), EngineError> {
+    let found = scan_layer(stack, report, &mut MemoryCache::default())?;
+    add(report, found);
+    Ok(())
+}
+
+/// Adds credentials to a report.
+pub(crate) fn add(report: &mut Report, found: Vec<Found>) {
+    let finding = |found: Found| Finding::Credential { path: OsText::from(found.path), why: found.why };
+    report.findings.extend(found.into_iter().map(finding));
 }
 
 struct StoreCache<'a> {

@@ -9,6 +9,7 @@ use model::{ActionId, WorkspacePath};
 use crate::Engine;
 use crate::error::EngineError;
 use crate::ignore_rules;
+use crate::masks;
 use crate::store::StoredLayer;
 
 /// What a task changed.
@@ -73,6 +74,7 @@ impl Engine {
         let layers = self.store().read(|reader| reader.kept_layers(&task.id))?;
         let stack = self.stack(task, &layers)?;
         let mut report = layer::read(&stack, Bounds::default())?;
+        masks::add(&mut report, self.made_credentials(&task.id, &stack)?);
         ignore_rules::mark(&mut report.changes, &self.base_of(task));
         if let Scope::ToApply { include_ignored } = scope {
             report

@@ -20,7 +20,9 @@ use serde::{Deserialize, Serialize};
 pub use cache::{CacheKey, MemoryCache, ScanCache, Verdict};
 pub use contents::shape_of;
 pub use git_config::{hooks_path, without_credentials};
-pub use scan::{BaseScan, scan, scan_layer};
+pub use scan::{BaseScan, scan, scan_layer, scan_paths};
+
+pub(crate) use scan::is_credential;
 
 /// A file that holds a credential.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

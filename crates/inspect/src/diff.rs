@@ -1,7 +1,7 @@
 //! Differences between files before and after, for people and for programs.
 //!
 //! Guarantees: nothing is followed and nothing is run; what is too large is left out and said to be; the form for people
-//! cannot drive a terminal. The form for programs is what `git apply` takes. Leaves to others: colours, and which
+//! cannot drive a terminal, and a credential is in no form. The form for programs is what `git apply` takes. Leaves to others: colours, and which
 //! changes to show.
 
 mod hunks;
@@ -76,6 +76,8 @@ pub enum Body {
         /// Where it points, when it is a link.
         after: Option<OsText>,
     },
+    /// It holds a credential, before or after.
+    Credential,
     /// It is too large to be compared here.
     TooLarge,
     /// We may not read it.
@@ -118,6 +120,7 @@ fn body(old: Option<&side::Content>, new: Option<&side::Content>) -> Body {
     let held = |side: Option<&side::Content>| side.map_or(Held::Nothing, |side| side.held.clone());
     match (held(old), held(new)) {
         (Held::Unreadable, _) | (_, Held::Unreadable) => Body::Unreadable,
+        (Held::Credential, _) | (_, Held::Credential) => Body::Credential,
         (Held::TooLarge, _) | (_, Held::TooLarge) => Body::TooLarge,
         (Held::Target(before), Held::Target(after)) => {
             Body::Link { before: Some(before), after: Some(after) }

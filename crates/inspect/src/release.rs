@@ -21,7 +21,7 @@ use crate::protected::{Class, Rules};
 use crate::tree::Stack;
 
 pub use artifacts::{Artifact, Artifacts, Reader};
-pub use reason::{Held, Reason};
+pub use reason::{CREDENTIAL, Held, Reason};
 
 /// What came of looking at layers.
 #[derive(Debug)]

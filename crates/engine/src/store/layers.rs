@@ -1,11 +1,15 @@
 //! The layers of tasks in the database. Their files lie under the task whose action wrote them.
 
-use model::{ActionId, TaskId, Timestamp};
+use std::collections::BTreeSet;
+
+use inspect::release::CREDENTIAL;
+use model::event::HeldBack;
+use model::{ActionId, TaskId, Timestamp, WorkspacePath};
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
-use super::row::{Value, Word, time};
+use super::row::{Json, Value, Word, time};
 use super::{Reader, Writer};
 
 /// Where a layer stands in a task.
@@ -80,6 +84,21 @@ impl Reader<'_> {
              ORDER BY actions.rowid"
         );
         self.layers_by(&sql, [time(before)])
+    }
+
+    /// Returns the paths that the layers of a task were found to hold a credential at, when each was read.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn made_credentials(&self, task: &TaskId) -> Result<BTreeSet<WorkspacePath>, StoreError> {
+        let sql = "SELECT body FROM layers JOIN evidence ON evidence.action = layers.action \
+                   WHERE layers.task = ?1 AND layers.state = 'kept' AND kind = 'held-back' \
+                   AND instr(body, '\"credential\"') > 0";
+        let mut select = self.connection.prepare_cached(sql)?;
+        let held = select.query_map([task.as_str()], |row| Ok(row.get::<_, Json<Vec<HeldBack>>>(0)?.0))?;
+        let held = held.collect::<Result<Vec<_>, _>>()?;
+        let found = held.into_iter().flatten().filter(|held| held.reason == CREDENTIAL);
+        Ok(found.filter_map(|held| WorkspacePath::parse(held.path.as_path()).ok()).collect())
     }
 
     fn layers_by(

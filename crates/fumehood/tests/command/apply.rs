@@ -185,6 +185,50 @@ fn what_git_keeps_of_its_own_is_nothing_to_decide_about() {
     bench.sh("echo z > src/z; git add src/z");
     let done = bench.json(&["apply", "--json"]);
     assert_eq!((&done["state"], &done["held_back"]), (&"applied".into(), &serde_json::json!([])), "{done:#}");
+fn a_secret_that_came_up_in_a_run_is_covered_afterwards_shown_nowhere_and_waits_for_a_person() {
+    let bench = Bench::new();
+    // Put together inside, so that no command line holds one.
+    let halves = |left, right| (format!("{left}{right}"), format!("printf '%s%s\\n' {left} {right}"));
+    let ((password, print_password), (key, print_key)) =
+        (halves("q8Zr2LxP", "0vN5tYc7"), halves("AKIAQ3EG", "WZ7LRKTN5VJB"));
+    let line = format!(
+        "echo PORT=1 > .env.example; echo DATABASE_PASSWORD=$({print_password}) > .env; mkdir out; \
+         {print_key} > out/notes; echo plain > plain"
+    );
+    assert_eq!(bench.sh(&line).code, Some(0));
+    let held = bench.json(&["show", "--json"])["inspection"]["held_back"].clone();
+    let held: Vec<_> = held.as_array().expect("a list").iter().collect();
+    let paths: Vec<_> = held.iter().map(|row| row["path"].as_str().expect("a path")).collect();
+    assert_eq!(paths, [".env", "out/notes"]);
+    assert!(held.iter().all(|row| row["reason"] == "credential"), "{held:?}");
+
+    let later = bench.sh("cat .env out/notes; cat .env.example plain; echo x > .env; cat README");
+    assert_eq!(later.out, "PORT=1\nplain\none\ntwo\nthree\n", "{later:?}");
+    assert_eq!(
+        bench.json(&["show", "--json"])["sandbox"]["masked"],
+        serde_json::json!([".env", "out/notes"])
+    );
+    for words in
+        [&["diff"][..], &["diff", "--patch"], &["diff", "--json"], &["show", "--full"], &["audit", "show"]]
+    {
+        let answer = bench.run(words);
+        let shown = format!("{}{}", answer.out, answer.err);
+        assert!(!shown.contains(&password) && !shown.contains(&key), "{words:?}");
+    }
+    assert!(bench.run(&["diff"]).out.contains("it holds a credential, which is not shown"));
+
+    let applied = bench.run(&["apply"]);
+    assert!(applied.code == Some(1) && applied.out.contains("a credential"), "{applied:?}");
+    assert!(
+        bench.file("plain").exists() && !bench.file(".env").exists() && !bench.file("out/notes").exists()
+    );
+    let named = bench.run(&["apply", "--protected", "out/notes"]);
+    assert_eq!(bench.read("out/notes"), format!("{key}\n"), "{named:?}");
+    assert!(!bench.file(".env").exists());
+
+    assert_eq!(bench.run(&["undo"]).code, Some(0));
+    bench.sh("test ! -e .env && echo API=none > .env");
+    assert_eq!(bench.sh("cat .env").out, "API=none\n", "what was undone covers nothing");
 }
 
 #[test]

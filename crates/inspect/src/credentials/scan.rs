@@ -21,6 +21,10 @@ use crate::tree::{Attributes, Cursor, Node, Stack, Time, Tree, list, open_file, 
 const CONTENT_MAX: u64 = 1 << 20;
 /// Files whose name says that they may hold a secret are read up to this size.
 const NAMED_MAX: u64 = 16 << 20;
+/// As much of a file as shows whether it is text.
+const TEXT_HEAD: u64 = 8000;
+/// The names of git's configuration.
+const CONFIGURATIONS: [&[u8]; 2] = [b"config", b"config.worktree"];
 /// A file that changed so recently may change again within one tick of the kernel's clock without a trace.
 const SETTLED: std::time::Duration = std::time::Duration::from_millis(100);
 
@@ -75,25 +79,51 @@ pub fn scan_layer(
     report: &Report,
     cache: &mut dyn ScanCache,
 ) -> Result<Vec<Found>, InspectError> {
-    let mut scan = Scan { cache, now: now(), out: BaseScan::default() };
-    let mut after = stack.after();
     let changed =
         |change: &&model::Change| change.kind != ChangeKind::Deleted && change.file == FileKind::File;
-    for change in report.changes.iter().filter(changed) {
-        let entry = match after.find(&change.path) {
-            Ok(Some(entry)) => entry,
-            Ok(None) => continue,
+    let paths = report.changes.iter().filter(changed).map(|change| &change.path);
+    Ok(scan_paths(stack, paths, cache)?.found)
+}
+
+/// Looks at some paths as they are with the uppers of a stack.
+///
+/// # Errors
+/// Like [`scan`].
+pub fn scan_paths<'p>(
+    stack: &Stack,
+    paths: impl IntoIterator<Item = &'p WorkspacePath>,
+    cache: &mut dyn ScanCache,
+) -> Result<BaseScan, InspectError> {
+    let mut scan = Scan { cache, now: now(), out: BaseScan::default() };
+    let mut after = stack.after();
+    for path in paths {
+        let entry = match after.find(path) {
+            Ok(Some(entry)) if entry.node.kind == FileKind::File => entry,
+            Ok(_) => continue,
             Err(error) => {
-                scan.refused(error, change.path.as_bytes())?;
+                scan.refused(error, path.as_bytes())?;
                 continue;
             }
         };
-        let parent = change.path.as_path().parent().unwrap_or(Path::new(""));
-        let mut around = Around::of(parent.as_os_str().as_bytes());
+        scan.out.names += 1;
+        let mut around = around(path);
         let file = File { directory: entry.directory.as_fd(), name: &entry.name, node: &entry.node };
-        scan.file(&file, &mut around, &|| change.path.as_bytes().to_vec())?;
+        scan.file(&file, &mut around, &|| path.as_bytes().to_vec())?;
     }
-    Ok(scan.out.found)
+    Ok(scan.out)
+}
+
+/// Tells whether a file of this name with this content is a credential.
+pub(crate) fn is_credential(path: &WorkspacePath, text: &[u8]) -> bool {
+    let mut around = around(path);
+    let name = path.as_path().file_name().unwrap_or_default().as_bytes();
+    let line = around.line_for(name);
+    let is_config = around.in_git && CONFIGURATIONS.contains(&name);
+    why(&judge(text, is_config, line, Verdict::default()), line).is_some()
+}
+
+fn around(path: &WorkspacePath) -> Around {
+    Around::of(path.as_path().parent().unwrap_or(Path::new("")).as_os_str().as_bytes())
 }
 
 /// One file that is looked at.
@@ -217,13 +247,22 @@ impl Scan<'_> {
         if file.node.size == 0 || file.node.size > limit || around.in_objects {
             return Ok(Some(Vec::new()));
         }
-        let mut text = Vec::with_capacity(usize::try_from(file.node.size).unwrap_or_default());
-        let read = open_file(file.directory, file.name)
-            .map_err(std::io::Error::from)
-            .and_then(|file| file.take(limit).read_to_end(&mut text));
+        let size = usize::try_from(file.node.size).unwrap_or_default();
+        let mut text = Vec::new();
+        let read = open_file(file.directory, file.name).map_err(std::io::Error::from).and_then(|file| {
+            // Most of what a build makes is no text: its beginning is enough.
+            let mut file = file.take(TEXT_HEAD);
+            file.read_to_end(&mut text)?;
+            if is_text(&text) {
+                text.reserve(size.saturating_sub(text.len()));
+                file.set_limit(limit.saturating_sub(text.len() as u64));
+                file.read_to_end(&mut text)?;
+            }
+            Ok(())
+        });
         self.out.files_read += 1;
         match read {
-            Ok(_) => Ok(Some(text)),
+            Ok(()) => Ok(Some(text)),
             Err(error) => self.refused(InspectError::at("read", &path(), error), &path()).map(|()| None),
         }
     }
@@ -267,11 +306,15 @@ fn answers(known: &Verdict, line: Option<&Name>) -> bool {
     }
 }
 
+/// Programs and pictures hold bytes that look like anything.
+fn is_text(text: &[u8]) -> bool {
+    !text.iter().take(TEXT_HEAD as usize).any(|byte| *byte == 0)
+}
+
 /// Finds out what a text shows.
 fn judge(text: &[u8], is_git_config: bool, line: Option<&Name>, mut verdict: Verdict) -> Verdict {
-    // Programs and pictures hold bytes that look like anything.
-    let is_text = !text.iter().take(8000).any(|byte| *byte == 0);
-    verdict.shape = contents::shape_of(text).filter(|_| is_text).map(str::to_owned);
+    let is_text = is_text(text);
+    verdict.shape = is_text.then(|| contents::shape_of(text).map(str::to_owned)).flatten();
     if is_git_config && git_config::has_credentials(text) {
         verdict.shape = Some("a password or token in an address or header".to_owned());
     }
@@ -309,5 +352,5 @@ fn kind_of(around: &Around, name: &CStr) -> FoundKind {
 
 /// Tells whether a file is a configuration of git: `config` or `config.worktree` somewhere in a `.git`.
 fn is_git_config(around: &Around, name: &CStr) -> bool {
-    around.in_git && matches!(name.to_bytes(), b"config" | b"config.worktree")
+    around.in_git && CONFIGURATIONS.contains(&name.to_bytes())
 }

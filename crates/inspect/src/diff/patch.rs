@@ -13,7 +13,7 @@ use crate::tree::Stack;
 pub struct Patch {
     /// The patch. It may hold any bytes.
     pub bytes: Vec<u8>,
-    /// Changes that it does not hold: what is no text or too large, and pipes, sockets and devices.
+    /// Changes that it does not hold: what is no text, too large or a credential, and pipes, sockets and devices.
     pub left_out: Vec<WorkspacePath>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Blob<'a> {
             (Held::Bytes(bytes), _) => (if executable { "100755" } else { "100644" }, bytes.as_slice()),
             (Held::Target(target), _) => ("120000", target.as_bytes()),
             (Held::Nothing, FileKind::Directory) => return Some(Self { mode: None, bytes: b"" }),
-            (Held::Nothing | Held::TooLarge | Held::Unreadable, _) => return None,
+            (Held::Nothing | Held::Credential | Held::TooLarge | Held::Unreadable, _) => return None,
         };
         (!is_binary(bytes)).then_some(Self { mode: Some(mode), bytes })
     }

@@ -77,6 +77,7 @@ fn write_body(body: &Body, text: &mut String) {
                 }
             }
         }
+        Body::Credential => text.push_str("  it holds a credential, which is not shown\n"),
         Body::TooLarge => text.push_str("  it is too large to be compared here\n"),
         Body::Unreadable => text.push_str("  it cannot be read\n"),
     }

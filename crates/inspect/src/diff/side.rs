@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use model::{FileKind, OsText, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
+use crate::credentials::is_credential;
 use crate::error::InspectError;
 use crate::tree::{Entry, Finder};
 
@@ -25,6 +26,8 @@ pub(super) enum Held {
     /// Nothing that could be compared.
     Nothing,
     Bytes(Vec<u8>),
+    /// A credential, which is not repeated.
+    Credential,
     Target(OsText),
     TooLarge,
     Unreadable,
@@ -46,7 +49,11 @@ impl Content {
         let node = &entry.node;
         let size = if node.kind == FileKind::File { node.size } else { 0 };
         let side = Side { file: node.kind, mode: node.mode(), size };
-        Ok(Some(Self { side, held: held(&entry, limit)? }))
+        let held = match held(&entry, limit)? {
+            Held::Bytes(bytes) if is_credential(path, &bytes) => Held::Credential,
+            held => held,
+        };
+        Ok(Some(Self { side, held }))
     }
 }
 

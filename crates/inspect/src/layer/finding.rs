@@ -24,6 +24,13 @@ pub enum Finding {
         /// The directory that holds the first name that was left out.
         path: OsText,
     },
+    /// A file that holds a credential, which came up during a run.
+    Credential {
+        /// The file.
+        path: OsText,
+        /// What it holds, and how that was seen.
+        why: String,
+    },
     /// A file with several names below, of which only this one was changed; they are no longer one file.
     LinkSplit {
         /// The name that was changed.
@@ -38,6 +45,7 @@ impl Finding {
             Self::ForeignAttribute { path, .. }
             | Self::Unreadable { path }
             | Self::PathTooLong { path }
+            | Self::Credential { path, .. }
             | Self::LinkSplit { path } => path,
         }
     }

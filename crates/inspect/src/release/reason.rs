@@ -1,6 +1,6 @@
 //! Why a change must stay, or wait for a person.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::event::HeldBack;
 use model::{Change, ChangeKind, FileKind, OsText, WorkspacePath};
@@ -13,6 +13,9 @@ use crate::layer::{Finding, Report};
 use crate::protected::{Class, Rules};
 use crate::tree::{Finder, Stack};
 
+/// The code of files that hold a credential.
+pub const CREDENTIAL: &str = "credential";
+
 /// Why a change must stay, or wait for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
@@ -22,6 +25,11 @@ pub enum Reason {
         /// The class.
         class: Class,
         /// Why paths like it are protected.
+        because: String,
+    },
+    /// It holds a credential.
+    Credential {
+        /// What it holds, and how that was seen.
         because: String,
     },
     /// It has a set-user-id, set-group-id or sticky bit.
@@ -69,6 +77,7 @@ impl Reason {
     pub fn code(&self) -> &'static str {
         match self {
             Self::Protected { class, .. } => class.code(),
+            Self::Credential { .. } => CREDENTIAL,
             Self::SetId => "set-id",
             Self::Special => "special-file",
             Self::LinkOut { .. } => "link-out",
@@ -87,7 +96,7 @@ impl Reason {
             Self::Protected { class, .. } | Self::LinkToProtected { class, .. } => {
                 *class != Class::GitInternals
             }
-            Self::NestedRepository { .. } => true,
+            Self::NestedRepository { .. } | Self::Credential { .. } => true,
             Self::SetId | Self::Special | Self::LinkOut { .. } | Self::Unreadable => false,
             Self::Contains { .. } | Self::Within { .. } | Self::TooMany { .. } => false,
         }
@@ -97,6 +106,9 @@ impl Reason {
     pub fn sentence(&self) -> String {
         match self {
             Self::Protected { class, because } => format!("{}: {because}", class.meaning()),
+            Self::Credential { because } => {
+                format!("a credential ({because}), which later actions of the task do not see")
+            }
             Self::SetId => "it has a set-user-id, set-group-id or sticky bit: take the bit away".to_owned(),
             Self::Special => {
                 "it is a pipe, a socket or a device, and only files, directories and links leave".to_owned()
@@ -158,9 +170,11 @@ pub(super) fn reasons(
     rules: &Rules,
 ) -> Result<Vec<(Change, Vec<Reason>)>, InspectError> {
     let unreadable: BTreeSet<&[u8]> = report.findings.iter().filter_map(unreadable).collect();
+    let credentials: BTreeMap<&[u8], &str> = report.findings.iter().filter_map(credential).collect();
     let mut look = Look {
         rules,
         unreadable,
+        credentials,
         unlisted: report.unlisted,
         // Findings that were not listed may be of files that nobody could read.
         all_unreadable: report.findings_dropped > 0,
@@ -182,8 +196,16 @@ fn unreadable(finding: &Finding) -> Option<&[u8]> {
     }
 }
 
+fn credential(finding: &Finding) -> Option<(&[u8], &str)> {
+    match finding {
+        Finding::Credential { path, why } => Some((path.as_bytes(), why)),
+        _ => None,
+    }
+}
+
 struct Look<'a> {
     rules: &'a Rules,
+    credentials: BTreeMap<&'a [u8], &'a str>,
     unreadable: BTreeSet<&'a [u8]>,
     unlisted: u64,
     all_unreadable: bool,
@@ -194,7 +216,9 @@ struct Look<'a> {
 
 impl Look<'_> {
     fn at(&mut self, change: &Change) -> Result<Vec<Reason>, InspectError> {
-        let mut reasons = self.protected(change);
+        let credential = self.credentials.get(change.path.as_bytes());
+        let credential = credential.map(|why| Reason::Credential { because: (*why).to_owned() });
+        let mut reasons: Vec<Reason> = credential.into_iter().chain(self.protected(change)).collect();
         if let Some(directory) = self.nested.around(&change.path)? {
             reasons.push(Reason::NestedRepository { directory });
         }
