@@ -34,8 +34,12 @@ pub(crate) fn summary(event: &Event) -> String {
             let programs = observed.programs_dropped.saturating_add(observed.programs.len() as u64);
             format!("{}; {programs} programs", ended(ending, usage))
         }
-        Event::Inspected { changes, changes_dropped, held_back } => {
-            format!("{}{}", changed(changes, *changes_dropped), waiting(held_back))
+        Event::Inspected { changes, changes_dropped, held_back, host_edits } => {
+            let meanwhile = match host_edits.len() {
+                0 => String::new(),
+                edits => format!("; {} of the host meanwhile", counted(edits, "edit")),
+            };
+            format!("{}{}{meanwhile}", changed(changes, *changes_dropped), waiting(held_back))
         }
         Event::TornDown { teardown } => torn_down(teardown),
         Event::Applied { changes, held_back, .. } | Event::AppliedUndone { changes, held_back, .. } => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use gate::{Apply, ApplyMode, ApplySource, Approval, Decision, Permit, Subject as _};
 use inspect::protected::classify;
-use inspect::{Artifacts, Consent, Held, Inspection, Report, Stack};
+use inspect::{Artifacts, Consent, Held, Inspection};
 use model::action::Principal;
 use model::event::HeldBack;
 use model::task::{Task, TaskState};
@@ -165,18 +165,10 @@ impl Engine {
         &self,
         task: &TaskId,
         action: &ActionId,
-        report: &Report,
-        stack: &Stack,
-        started: Timestamp,
+        stats: &BaseStats,
     ) -> Result<(), EngineError> {
-        let nanos = started.as_nanos();
-        let started = inspect::tree::Time {
-            seconds: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
-            nanos: u32::try_from(nanos % 1_000_000_000).unwrap_or(0),
-        };
-        let stats = BaseStats::take(report, stack, started)?;
         let path = self.places().layer(task, action).join(BASE_STATS);
-        let bytes = serde_json::to_vec(&stats).map_err(std::io::Error::other);
+        let bytes = serde_json::to_vec(stats).map_err(std::io::Error::other);
         bytes.and_then(|bytes| fs::write(&path, bytes)).map_err(EngineError::file("write", &path))
     }
 }

@@ -8,6 +8,7 @@ use audit::Entry;
 use gate::{Authorization, Permit};
 use inspect::credentials::FoundKind;
 use inspect::layer::{self, Bounds};
+use inspect::tree::Time;
 use inspect::{Report, Rules, Stack, Tree};
 use model::action::Base;
 use model::event::{Event, HeldBack};
@@ -17,10 +18,12 @@ use sandbox::fail_point;
 use sandbox::{Execution, Identity, Io, Prepared, Spec};
 
 use crate::Engine;
+use crate::apply::BaseStats;
 use crate::clock::now;
 use crate::error::EngineError;
 use crate::git_dirs;
 use crate::handle::{Manner, Order, new_action_id};
+use crate::host_edits;
 use crate::ignore_rules;
 use crate::lock::Lock;
 use crate::masks;
@@ -128,6 +131,14 @@ impl Drop for Run {
     }
 }
 
+/// What was found in a layer.
+#[derive(Debug, Default)]
+struct Looked {
+    report: Report,
+    held: Vec<inspect::Held>,
+    host_edits: Vec<OsText>,
+}
+
 impl Engine {
     /// Names what is covered in a workspace: credential files, what the order hides, and git configuration that is
     /// shown without the credentials in it.
@@ -201,11 +212,12 @@ impl Engine {
         let decision =
             self.store().read(|reader| reader.action(&run.action))?.and_then(|action| action.decision);
         let execution = prepared.run(permit, io).map_err(EngineError::Sandbox)?;
-        let (changes, inspection) = self.look_at_layer(&run)?;
+        let Looked { report: changes, held: inspection, host_edits } = self.look_at_layer(&run)?;
         let evidence = Evidence {
             held: Some(report.held),
             probes: Some(report.probes),
             masked: Some(masked),
+            host_edits: Some(host_edits),
             ..Evidence::default()
         };
         let decision =
@@ -227,30 +239,39 @@ impl Engine {
             printed: execution.printed,
             report: changes,
             held_back: inspection,
+            host_edits: evidence.host_edits.unwrap_or_default(),
             teardown: execution.teardown,
             receipt,
         })))
     }
 
     /// Reads the new layer back against what was below it, and sorts what of it may leave.
-    fn look_at_layer(&self, run: &Run) -> Result<(Report, Vec<inspect::Held>), EngineError> {
+    fn look_at_layer(&self, run: &Run) -> Result<Looked, EngineError> {
         let places = self.places();
         let upper = places.layer(&run.task, &run.action).join("upper");
         if !upper.exists() {
             // A workspace that is read-only has no layer.
-            return Ok((Report::default(), Vec::new()));
+            return Ok(Looked::default());
         }
         let stack = Stack::new(vec![Tree::open(&upper)?], open(&run.lowers, &run.base)?);
         let mut report = layer::read(&stack, Bounds::default())?;
         fail_point::reached("inspection: the layer is read");
         strip(&report, &upper)?;
         masks::report_credentials(&mut report, &stack)?;
-        self.keep_base_stats(&run.task, &run.action, &report, &stack, run.began)?;
+        let base = Tree::open(&run.base)?;
+        let began = file_time(run.began);
+        let below = Stack::new(Vec::new(), vec![base.clone()]);
+        let stats = BaseStats::take(&report, &below, began)?;
+        self.keep_base_stats(&run.task, &run.action, &stats)?;
         fail_point::reached("inspection: what the run saw below is kept");
+        let host_edits = match run.base_kind {
+            Base::Live => host_edits::since(began, &report, &stats, &base)?,
+            Base::Commit { .. } => Vec::new(),
+        };
         ignore_rules::mark(&mut report.changes, &run.base);
         let held = inspect::inspect(stack, &report, Rules::built_in())?.held().to_vec();
         fail_point::reached("inspection: it is judged");
-        Ok((report, held))
+        Ok(Looked { report, held, host_edits })
     }
 
     fn record_end(
@@ -276,6 +297,7 @@ impl Engine {
             changes: report.changes[..listed].to_vec(),
             changes_dropped: (report.changes.len() - listed) as u64 + report.unlisted,
             held_back: held_back.iter().take(CHANGES_MAX).cloned().collect(),
+            host_edits: evidence.host_edits.iter().flatten().take(CHANGES_MAX).cloned().collect(),
         };
         let torn_down = Event::TornDown { teardown: execution.teardown.clone() };
         let evidence = Evidence {
@@ -303,6 +325,15 @@ impl Engine {
             .into_iter()
             .next_back()
             .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
+    }
+}
+
+/// Returns a moment by the clock that the kernel gives files.
+fn file_time(time: model::Timestamp) -> Time {
+    let nanos = time.as_nanos();
+    Time {
+        seconds: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),
+        nanos: u32::try_from(nanos % 1_000_000_000).unwrap_or(0),
     }
 }
 

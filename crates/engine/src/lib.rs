@@ -24,6 +24,7 @@ mod git_dirs;
 mod handle;
 mod history;
 mod host;
+mod host_edits;
 mod ignore_rules;
 mod intent;
 mod layers;

@@ -77,6 +77,8 @@ pub struct Finished {
     pub report: Report,
     /// What must wait for a person, or stay.
     pub held_back: Vec<HeldChange>,
+    /// What of a live base the host edited meanwhile, as far as that was seen.
+    pub host_edits: Vec<OsText>,
     /// What was found when the sandbox was gone.
     pub teardown: Teardown,
     /// The receipt of its last event.

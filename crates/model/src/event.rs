@@ -105,6 +105,10 @@ pub enum Event {
         changes_dropped: u64,
         /// What must wait for a person, with the reason.
         held_back: Vec<HeldBack>,
+        /// What of a live base the host edited meanwhile, as far as that was seen; `.` is its top. Such a run is no
+        /// evidence of anything.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        host_edits: Vec<OsText>,
     },
     /// The sandbox is gone, and that was checked.
     TornDown {

@@ -131,6 +131,8 @@ pub struct Evidence {
     pub changes: Option<Vec<Change>>,
     /// What must wait for a person.
     pub held_back: Option<Vec<HeldBack>>,
+    /// What of a live base the host edited meanwhile.
+    pub host_edits: Option<Vec<OsText>>,
     /// What was found when the sandbox was gone.
     pub teardown: Option<Teardown>,
 }

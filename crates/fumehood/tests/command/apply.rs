@@ -185,6 +185,9 @@ fn what_git_keeps_of_its_own_is_nothing_to_decide_about() {
     bench.sh("echo z > src/z; git add src/z");
     let done = bench.json(&["apply", "--json"]);
     assert_eq!((&done["state"], &done["held_back"]), (&"applied".into(), &serde_json::json!([])), "{done:#}");
+}
+
+#[test]
 fn a_secret_that_came_up_in_a_run_is_covered_afterwards_shown_nowhere_and_waits_for_a_person() {
     let bench = Bench::new();
     // Put together inside, so that no command line holds one.

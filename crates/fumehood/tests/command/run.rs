@@ -265,3 +265,30 @@ fn doctor_builds_a_sandbox_and_says_what_held() {
     let text = bench.run(&["doctor"]);
     assert!(text.out.contains("enforced") && text.out.contains("commands can run here"), "{text:?}");
 }
+
+#[test]
+fn an_edit_of_the_host_during_a_run_is_told() {
+    let bench = Bench::new();
+    let line = "echo inside > README; echo x >> src/code; sleep 3";
+    let mut running = bench.start(&["run", "--", "sh", "-c", line]);
+    while bench.json(&["log", "--json"])["log"].as_array().is_none_or(Vec::is_empty)
+        || bench.json(&["show", "--json"])["sandbox"].is_null()
+    {
+        sleep(Duration::from_millis(20));
+    }
+    bench.write("README", "ours\n");
+    bench.write("src/other", "new\n");
+    bench.commit();
+    running.wait().expect("it ends");
+    let mut said = String::new();
+    std::io::Read::read_to_string(running.stderr.as_mut().expect("is piped"), &mut said).expect("is text");
+    assert!(said.contains("2 changes, 3 edits of the host meanwhile"), "{said}");
+    let document = bench.json(&["show", "--json"]);
+    fits("action", &document);
+    assert_eq!(document["request"]["live"], true);
+    assert_eq!(document["inspection"]["host_edits"], serde_json::json!([".git/logs/HEAD", "README", "src"]));
+    assert!(bench.run(&["show"]).out.contains("so it proves nothing: .git/logs/HEAD, README, src"));
+
+    bench.sh("echo again > README");
+    assert_eq!(bench.json(&["show", "--json"])["inspection"]["host_edits"], serde_json::json!([]));
+}

@@ -171,6 +171,7 @@ pub(crate) fn inspected() -> Event {
         ],
         changes_dropped: 2,
         held_back: vec![held_back()],
+        host_edits: vec![text("."), text(HOSTILE)],
     }
 }
 

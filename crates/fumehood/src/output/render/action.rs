@@ -58,7 +58,7 @@ fn request(page: &mut Page, part: &RequestPart) {
     }
     let base = match &part.commit {
         Some(commit) => format!("commit {}", escape(commit)),
-        None => "as it stood".to_owned(),
+        None => "live, as it stood".to_owned(),
     };
     let layers = counted(part.layers.len() as u64, "layer");
     page.line("workspace", &format!("{} {base}, {layers} below", part.workspace));
@@ -223,6 +223,12 @@ fn inspection(page: &mut Page, part: &InspectionPart, paint: Paint, most: usize)
     let listed: Vec<_> = part.changes.iter().filter(|change| !change.ignored).cloned().collect();
     page.lines("", shortened(change_lines(&listed, paint).into_iter(), listed.len(), 0, most));
     page.lines("", held_back(&part.held_back, paint).lines().map(str::to_owned));
+    if !part.host_edits.is_empty() {
+        let edits = part.host_edits.iter().map(ToString::to_string);
+        let edits: Vec<String> = shortened(edits, part.host_edits.len(), 0, most);
+        let what = format!("edited on the host while it ran, so it proves nothing: {}", edits.join(", "));
+        page.line("live", &paint.caution(what));
+    }
 }
 
 fn teardown(page: &mut Page, part: &Teardown, paint: Paint) {
@@ -254,7 +260,15 @@ pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
             0 => String::new(),
             held => format!(", {held} held back"),
         };
-        if number == 0 { "; no changes".to_owned() } else { format!("; {}{held}", counted(number, "change")) }
+        let edits = match part.host_edits.len() as u64 {
+            0 => String::new(),
+            edits => format!(", {} of the host meanwhile", counted(edits, "edit")),
+        };
+        if number == 0 {
+            format!("; no changes{edits}")
+        } else {
+            format!("; {}{held}{edits}", counted(number, "change"))
+        }
     });
     format!("fumehood: {id} {ended}{}", changes.unwrap_or_default())
 }

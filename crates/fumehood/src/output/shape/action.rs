@@ -117,6 +117,8 @@ pub struct RequestPart {
     pub workspace: OsText,
     /// The commit that it starts from; `null` for the directory as it stands.
     pub commit: Option<String>,
+    /// Whether it starts from the directory as it stands, which others may edit meanwhile.
+    pub live: bool,
     /// The layers below, oldest first.
     #[schemars(with = "Vec<String>")]
     pub layers: Vec<ActionId>,
@@ -316,6 +318,9 @@ pub struct InspectionPart {
     /// What must wait for a person.
     #[schemars(schema_with = "schema::held_back")]
     pub held_back: Vec<HeldBack>,
+    /// What the host edited while it ran, as far as that was seen; `.` is the top of the workspace.
+    #[schemars(with = "Vec<Name>")]
+    pub host_edits: Vec<OsText>,
 }
 
 /// One file, directory or link that is different now.
@@ -403,9 +408,9 @@ impl ActionDocument {
             } => {
                 let StartingPoint { workspace, base, layers } = start;
                 let environment = environment.into_iter().map(|(name, _)| name).collect();
-                let commit = match base {
-                    Base::Live => None,
-                    Base::Commit { commit } => Some(commit),
+                let (live, commit) = match base {
+                    Base::Live => (true, None),
+                    Base::Commit { commit } => (false, Some(commit)),
                 };
                 let grant = GrantPart::from(*grant);
                 let part = RequestPart {
@@ -420,6 +425,7 @@ impl ActionDocument {
                     grant,
                     workspace,
                     commit,
+                    live,
                     layers,
                 };
                 self.request = Some(part);
@@ -437,9 +443,9 @@ impl ActionDocument {
                 let output = output.into_iter().map(OutputPart::from).collect();
                 self.end = Some(EndPart { at, ending, usage: usage.into(), observed, steps, output });
             }
-            Event::Inspected { changes, changes_dropped, held_back } => {
+            Event::Inspected { changes, changes_dropped, held_back, host_edits } => {
                 let changes = changes.into_iter().map(ChangePart::from).collect();
-                self.inspection = Some(InspectionPart { changes, changes_dropped, held_back });
+                self.inspection = Some(InspectionPart { changes, changes_dropped, held_back, host_edits });
             }
             Event::TornDown { teardown } => self.teardown = Some(teardown),
             Event::Applied { changes, held_back, .. } => self.applied(at, false, changes, held_back),
