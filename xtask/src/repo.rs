@@ -108,6 +108,11 @@ impl Repo {
         self.target.join("release/fumehood")
     }
 
+    /// Returns the path of the program that `cargo test` builds for the tests.
+    pub fn tested_fumehood(&self) -> PathBuf {
+        self.target.join("debug/fumehood")
+    }
+
     /// Builds the program for release.
     ///
     /// # Errors

@@ -72,15 +72,15 @@ impl Pick {
 pub fn run(repo: &Repo) -> Result<Tally> {
     setup::ensure(setup::FOR_TESTS)?;
     apparmor::ensure(repo)?;
-    repo.build_fumehood()?;
-    run_built(repo)
+    let program = repo.build_fumehood()?;
+    run_with(repo, &program)
 }
 
-/// Runs every pass with the program that is built already.
+/// Runs every pass with a program that is built already.
 ///
 /// # Errors
 /// When the lists cannot be read or the runner cannot be started.
-pub fn run_built(repo: &Repo) -> Result<Tally> {
+pub fn run_with(repo: &Repo, program: &Path) -> Result<Tally> {
     let scratch = scratch::directory("fumehood-cases.")?;
     let own_place = |name: &str| {
         let place = scratch.path().join(name);
@@ -88,11 +88,12 @@ pub fn run_built(repo: &Repo) -> Result<Tally> {
         Ok(place)
     };
     if !is_root() {
-        return Runner::new(repo, Who::User, &own_command)?.all(&own_place);
+        return Runner::new(repo, program, Who::User, &own_command)?.all(&own_place);
     }
-    let mut tally = Runner::new(repo, Who::Root, &own_command)?.all(&own_place)?;
+    let mut tally = Runner::new(repo, program, Who::Root, &own_command)?.all(&own_place)?;
     let user = Ordinary::ready(repo)?;
-    tally += Runner::new(repo, Who::User, &|argv| user.command(argv))?.all(&|name| user.directory(name))?;
+    let as_user = |argv: &[String]| user.command(argv);
+    tally += Runner::new(repo, program, Who::User, &as_user)?.all(&|name| user.directory(name))?;
     tally += judge::leftovers(&user.leave()?);
     Ok(tally)
 }
@@ -107,6 +108,7 @@ pub fn own_command(argv: &[String]) -> Command {
 /// Runs cases as somebody.
 pub struct Runner<'a> {
     repo: &'a Repo,
+    program: &'a Path,
     who: Who,
     allowed: Allowed,
     holders: Holders,
@@ -118,9 +120,14 @@ impl<'a> Runner<'a> {
     ///
     /// # Errors
     /// When a list is missing or not understood.
-    pub fn new(repo: &'a Repo, who: Who, command: &'a dyn Fn(&[String]) -> Command) -> Result<Self> {
+    pub fn new(
+        repo: &'a Repo,
+        program: &'a Path,
+        who: Who,
+        command: &'a dyn Fn(&[String]) -> Command,
+    ) -> Result<Self> {
         let (allowed, holders) = lists::read(&repo.root.join("tests"))?;
-        Ok(Self { repo, who, allowed, holders, command })
+        Ok(Self { repo, program, who, allowed, holders, command })
     }
 
     fn all(&self, place: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Tally> {
@@ -138,7 +145,7 @@ impl<'a> Runner<'a> {
     pub fn pass(&self, pass: Pass, place: &Path) -> Result<Vec<(String, Judgement)>> {
         say::step(&format!("cases with the {} profile, as {}", pass.profile, self.who));
         let (table, state) = (place.join("table"), place.join("state"));
-        let mut runner = (self.command)(&runner_line(self.repo, pass, &table));
+        let mut runner = (self.command)(&runner_line(self.repo, self.program, pass, &table));
         runner
             .current_dir(&self.repo.root)
             .env("FUMEHOOD_STATE_DIR", &state)
@@ -148,17 +155,17 @@ impl<'a> Runner<'a> {
         let rows = table::read(&table)?;
         let expected = table::cases_in(&self.repo.root.join("tests/cases"))?;
         let expected: Vec<String> = expected.into_iter().filter(|case| pass.pick.takes(case)).collect();
-        let recorded = record::of_cases(&self.repo.fumehood(), &state, &rows, self.command)?;
+        let recorded = record::of_cases(self.program, &state, &rows, self.command)?;
         Ok(judge::rows(&expected, &rows, &recorded, self.who, &self.allowed, &self.holders))
     }
 }
 
 /// Returns the line that a person would type, with the options of the runner first.
-fn runner_line(repo: &Repo, pass: Pass, table: &Path) -> Vec<String> {
+fn runner_line(repo: &Repo, program: &Path, pass: Pass, table: &Path) -> Vec<String> {
     let mut line = vec![text(&repo.root.join("tests/cases/run.sh")), "-o".into(), text(table)];
     line.extend(pass.pick.options());
     line.push("--".into());
-    line.push(text(&repo.fumehood()));
+    line.push(text(program));
     let words = ["run", "--profile", pass.profile, "--workspace", "{WS}", "--apply", "clean", "--"];
     line.extend(words.map(str::to_owned));
     line
@@ -175,7 +182,7 @@ mod tests {
     #[test]
     fn the_runner_is_called_as_a_person_would() {
         let repo = Repo { root: "/r".into(), target: "/t".into() };
-        let line = runner_line(&repo, PASSES[0], Path::new("/o")).join(" ");
+        let line = runner_line(&repo, &repo.fumehood(), PASSES[0], Path::new("/o")).join(" ");
         assert_eq!(
             line,
             "/r/tests/cases/run.sh -o /o -x ^(TS|WK-14) -- /t/release/fumehood run --profile strict --workspace {WS} --apply clean --"
