@@ -32,7 +32,8 @@ fn repo_with_stand_in(target: &Path, record: &str) -> Repo {
 fn judged(case: &'static str) -> Vec<(String, Judgement)> {
     let scratch = tempfile::tempdir().expect("a scratch directory");
     let repo = repo_with_stand_in(scratch.path(), "");
-    let runner = Runner::new(&repo, Who::User, &own_command).expect("the lists are understood");
+    let program = repo.fumehood();
+    let runner = Runner::new(&repo, &program, Who::User, &own_command).expect("the lists are understood");
     runner.pass(Pass { profile: "strict", pick: Pick::Only(case) }, scratch.path()).expect("the runner ran")
 }
 
