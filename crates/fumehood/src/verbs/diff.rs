@@ -25,11 +25,17 @@ pub(super) fn diff(context: &Context<'_>, args: &DiffArgs) -> Result<Exit, CliEr
     let wanted = pathspecs(context, &found.task, &args.pathspec)?;
     // What git changed of its own is never applied; the list of what is held back says that there is some.
     let shown = |change: &Change| !is_git(change) || !wanted.is_empty() || context.console.json;
+    let ignored = found.changes.iter().filter(|change| change.ignored && !is_git(change)).count();
     found.changes.retain(|change| {
         (args.include_ignored || !change.ignored) && wanted.matches(&change.path) && shown(change)
     });
     drop(progress);
     show(context, args, &found)?;
+    if found.changes.is_empty() && ignored > 0 && !args.include_ignored && !context.console.json {
+        context
+            .console
+            .say(&format!("fumehood: git ignores {ignored} changes: --include-ignored shows them"));
+    }
     Ok(Exit::answer(!args.exit_code || found.changes.is_empty()))
 }
 

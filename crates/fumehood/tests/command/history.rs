@@ -42,6 +42,35 @@ fn a_diff_is_for_people_for_git_and_for_scripts() {
 }
 
 #[test]
+fn what_git_changed_of_its_own_is_one_matter_and_no_change() {
+    let bench = Bench::new();
+    let commit = "git -c user.name=t -c user.email=t@example.org commit --quiet --all --allow-empty -m";
+    let first = bench.sh(&format!("{commit} empty"));
+    assert!(first.err.ends_with("; no changes but git's own\n"), "{first:?}");
+    let second = bench.sh(&format!(
+        "echo more >> README; mkdir -p build .github/workflows; echo o > build/o; echo x > .github/workflows/y; {commit} two"
+    ));
+    assert!(second.err.ends_with("; 4 changes, 3 held back\n"), "{second:?}");
+    let log = bench.json(&["log", "--json"]);
+    assert_eq!((&log["log"][0]["changes"], &log["log"][1]["changes"]), (&0.into(), &4.into()), "{log:#}");
+    let why = bench.json(&["why", "--json"]);
+    fits("why", &why);
+    let causes: Vec<_> = why["causes"].as_array().expect("a list").iter().collect();
+    let facts: Vec<_> =
+        causes.iter().map(|cause| (cause["code"].as_str(), cause["person_may_allow"].as_bool())).collect();
+    assert!(facts.contains(&(Some("git-internals"), Some(false))), "{why:#}");
+    assert!(facts.contains(&(Some("ci-files"), Some(true))), "{why:#}");
+    assert_eq!(facts.iter().filter(|(code, _)| *code == Some("git-internals")).count(), 1, "{why:#}");
+    let applied = bench.run(&["apply", "--no-commits"]);
+    assert!(applied.out.contains("`fumehood apply --protected PATH` takes one path over"), "{applied:?}");
+    let ignored = bench.sh("echo o > build/p");
+    assert!(ignored.err.ends_with("; no changes but 1 that git ignores\n"), "{ignored:?}");
+    let nothing = bench.run(&["diff", &bench.newest()]);
+    assert_eq!(nothing.out, "no changes\n");
+    assert!(nothing.err.contains("git ignores 1 change"), "{nothing:?}");
+}
+
+#[test]
 fn layers_are_taken_off_and_branched_off() {
     let bench = Bench::new();
     for number in ["1", "2", "3"] {

@@ -102,6 +102,14 @@ impl Reason {
         }
     }
 
+    /// Tells of a code on a record whether a person's yes may let such a change out. A link may still lead to what
+    /// nobody lets out.
+    pub fn person_may_lift_code(code: &str) -> bool {
+        const NEVER: [&str; 7] =
+            ["set-id", "special-file", "link-out", "unreadable", "contains-held", "within-held", "too-many"];
+        code != Class::GitInternals.code() && !NEVER.contains(&code)
+    }
+
     /// Says the reason in a sentence without a full stop.
     pub fn sentence(&self) -> String {
         match self {
@@ -286,5 +294,34 @@ impl Look<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_says_what_its_reason_says() {
+        let because = String::new();
+        let path = WorkspacePath::parse("a").expect("inside");
+        let target = OsText::try_from("a").expect("no NUL");
+        let protected = |class| Reason::Protected { class, because: because.clone() };
+        for reason in [
+            protected(Class::GitInternals),
+            protected(Class::Tests),
+            Reason::Credential { because: because.clone() },
+            Reason::SetId,
+            Reason::Special,
+            Reason::LinkOut { target: target.clone() },
+            Reason::LinkToProtected { target: target.clone(), class: Class::Hooks },
+            Reason::NestedRepository { directory: target },
+            Reason::Unreadable,
+            Reason::Contains { path: path.clone() },
+            Reason::Within { path },
+            Reason::TooMany { unlisted: 1 },
+        ] {
+            assert_eq!(Reason::person_may_lift_code(reason.code()), reason.person_may_lift(), "{reason:?}");
+        }
     }
 }

@@ -9,7 +9,8 @@ use model::evidence::{Observed, Probe, Teardown};
 use model::text::escape;
 
 use super::super::shape::{
-    ActionDocument, DecisionPart, EndPart, InspectionPart, NotStartedPart, RequestPart, SandboxPart,
+    ActionDocument, ChangePart, DecisionPart, EndPart, InspectionPart, NotStartedPart, RequestPart,
+    SandboxPart,
 };
 use super::super::style::Paint;
 use super::diff::{change_lines, held_back};
@@ -207,20 +208,22 @@ fn shortened(lines: impl Iterator<Item = String>, number: usize, dropped: u64, m
 
 fn inspection(page: &mut Page, part: &InspectionPart, paint: Paint, most: usize) {
     let count = |kind: ChangeKind| {
-        part.changes.iter().filter(|change| change.kind == kind && !change.ignored).count()
+        part.changes.iter().filter(|change| change.kind == kind && change.is_shown()).count()
     };
+    let of_git = part.changes.iter().filter(|change| change.is_of_git()).count() as u64;
     let ignored = part.changes.iter().filter(|change| change.ignored).count() as u64;
     let summary = [
         (count(ChangeKind::Created) as u64, "created"),
         (count(ChangeKind::Modified) as u64, "changed"),
         (count(ChangeKind::Deleted) as u64, "deleted"),
         (ignored, "ignored by git"),
+        (of_git, "below .git"),
         (part.changes_dropped, "not listed"),
     ];
     let named = summary.into_iter().filter(|(number, _)| *number > 0);
     let named: Vec<String> = named.map(|(number, what)| format!("{number} {what}")).collect();
     page.line("changes", &if named.is_empty() { "none".to_owned() } else { named.join(", ") });
-    let listed: Vec<_> = part.changes.iter().filter(|change| !change.ignored).cloned().collect();
+    let listed: Vec<_> = part.changes.iter().filter(|change| change.is_shown()).cloned().collect();
     page.lines("", shortened(change_lines(&listed, paint).into_iter(), listed.len(), 0, most));
     page.lines("", held_back(&part.held_back, paint).lines().map(str::to_owned));
     if !part.host_edits.is_empty() {
@@ -242,6 +245,21 @@ fn teardown(page: &mut Page, part: &Teardown, paint: Paint) {
     }
 }
 
+/// The reason why nothing of `.git` is applied.
+const GIT_INTERNALS: &str = "git-internals";
+
+/// Says what changed although there is nothing to review.
+fn beside(part: &InspectionPart) -> String {
+    let ignored = part.changes.iter().filter(|change| change.ignored && !change.is_of_git()).count();
+    let of_git = part.changes.iter().any(ChangePart::is_of_git);
+    match (of_git, ignored) {
+        (false, 0) => String::new(),
+        (true, 0) => " but git's own".to_owned(),
+        (false, ignored) => format!(" but {ignored} that git ignores"),
+        (true, ignored) => format!(" but git's own and {ignored} that git ignores"),
+    }
+}
+
 /// Says in one line how a run ended, for standard error after the command's own output.
 pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
     let id = paint.name(&document.action);
@@ -254,9 +272,8 @@ pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
         _ => "has no end on the record".to_owned(),
     };
     let changes = document.inspection.as_ref().map(|part| {
-        let number =
-            part.changes.iter().filter(|change| !change.ignored).count() as u64 + part.changes_dropped;
-        let held = match part.held_back.len() {
+        let number = part.shown();
+        let held = match part.held_back.iter().filter(|held| held.reason != GIT_INTERNALS).count() {
             0 => String::new(),
             held => format!(", {held} held back"),
         };
@@ -265,7 +282,7 @@ pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
             edits => format!(", {} of the host meanwhile", counted(edits, "edit")),
         };
         if number == 0 {
-            format!("; no changes{edits}")
+            format!("; no changes{}{edits}", beside(part))
         } else {
             format!("; {}{held}{edits}", counted(number, "change"))
         }

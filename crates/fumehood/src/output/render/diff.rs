@@ -1,5 +1,6 @@
 //! Changes, for people.
 
+use inspect::Reason;
 use model::Bytes;
 use model::change::{ChangeKind, FileKind};
 use model::event::HeldBack;
@@ -70,7 +71,13 @@ pub fn applied(document: &ApplyDocument, paint: Paint) -> String {
         0 => String::new(),
         held => format!(", {held} held back"),
     };
-    text + &format!("{} {done}{left}\n", counted(number, "change"))
+    let step = match document.held_back.iter().any(|held| Reason::person_may_lift_code(&held.reason)) {
+        true => {
+            "look at what is held back with `fumehood diff`; `fumehood apply --protected PATH` takes one path over\n"
+        }
+        false => "",
+    };
+    text + &format!("{} {done}{left}\n{step}", counted(number, "change"))
 }
 
 /// Says what was taken back from the host's directory, and what was held back because it was changed since.

@@ -47,7 +47,7 @@ fn moment(time: Timestamp) -> String {
 }
 
 /// Writes a number with its word, in the plural where that is right.
-fn counted(number: u64, word: &str) -> String {
+pub fn counted(number: u64, word: &str) -> String {
     if number == 1 { format!("1 {word}") } else { format!("{number} {word}s") }
 }
 

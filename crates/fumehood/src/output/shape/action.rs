@@ -343,6 +343,25 @@ pub struct ChangePart {
     pub ignored: bool,
 }
 
+impl ChangePart {
+    /// Tells whether git changed it of its own: such a change is never applied, and shown only where it is asked for.
+    pub fn is_of_git(&self) -> bool {
+        self.path.as_bytes() == b".git" || self.path.as_bytes().starts_with(b".git/")
+    }
+
+    /// Tells whether a review shows it without being asked to.
+    pub fn is_shown(&self) -> bool {
+        !self.ignored && !self.is_of_git()
+    }
+}
+
+impl InspectionPart {
+    /// Returns how many changes a review shows, with those that are not listed.
+    pub fn shown(&self) -> u64 {
+        self.changes.iter().filter(|change| change.is_shown()).count() as u64 + self.changes_dropped
+    }
+}
+
 /// What was written to the host's directory, or taken back from it.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct AppliedPart {

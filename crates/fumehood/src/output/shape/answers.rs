@@ -11,7 +11,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schemas as schema;
-use super::{ActionDocument, ChangePart, Moment, Name, Ran, State, milliseconds, moment, moment_or_none};
+use super::{
+    ActionDocument, ChangePart, InspectionPart, Moment, Name, Ran, State, milliseconds, moment,
+    moment_or_none,
+};
 
 /// What every verb writes to standard error with `--json` when it fails.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -122,7 +125,7 @@ pub struct LogRow {
     #[serde(serialize_with = "milliseconds")]
     #[schemars(with = "f64")]
     pub wall_time_ms: Duration,
-    /// How many files are different, those that git ignores apart.
+    /// How many files are different, without those that git ignores and its own below `.git`.
     pub changes: u64,
     /// Whether its layer was taken off the task.
     pub undone: bool,
@@ -132,10 +135,7 @@ impl LogRow {
     /// Returns the line that stands for an action.
     pub fn of(document: &ActionDocument) -> Self {
         let wall_time_ms = document.end.as_ref().map_or(Duration::ZERO, |end| end.usage.wall_time_ms);
-        let changes = document.inspection.as_ref().map_or(0, |inspection| {
-            let counted = inspection.changes.iter().filter(|change| !change.ignored).count();
-            counted as u64 + inspection.changes_dropped
-        });
+        let changes = document.inspection.as_ref().map_or(0, InspectionPart::shown);
         Self {
             action: document.action.clone(),
             at: document.request.as_ref().map(|request| request.at),

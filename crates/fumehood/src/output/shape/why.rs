@@ -1,11 +1,12 @@
 //! Why an action was denied, held back or ended: each cause in a sentence, with the rule or layer and the next step.
 
+use inspect::Reason;
 use model::change::ChangeKind;
 use model::enforcement::Layer;
-use model::event::Verdict;
+use model::event::{HeldBack, Verdict};
 use model::text::escape;
 use model::units::display_duration;
-use model::{ActionId, Bytes, Ending, LimitKind};
+use model::{ActionId, Bytes, Ending, LimitKind, OsText};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -280,19 +281,36 @@ fn masks(sandbox: &SandboxPart) -> Option<Cause> {
 fn held_back(document: &ActionDocument) -> Vec<Cause> {
     let from_inspection = document.inspection.iter().flat_map(|part| &part.held_back);
     let from_apply = document.applied.iter().flat_map(|part| &part.held_back);
-    let mut seen = std::collections::BTreeSet::new();
-    let new = from_inspection
-        .chain(from_apply)
-        .filter(|held| seen.insert((held.path.clone(), held.reason.clone())));
-    new.map(|held| {
-        let change = change_of(document, &held.path).unwrap_or("changed");
-        let sentence = format!("`{}` was {change} and is held back: {}", held.path, escape(&held.why));
-        let mut cause = Cause::new(&held.reason, sentence);
-        cause.person_may_allow = true;
-        cause
-            .next("look at it with `fumehood diff`, then take it over with `fumehood apply --protected PATH`")
-    })
-    .collect()
+    // One reason is one cause: a commit made inside changes many of git's own files.
+    let mut reasons: Vec<(&HeldBack, Vec<&OsText>)> = Vec::new();
+    for held in from_inspection.chain(from_apply) {
+        match reasons.iter_mut().find(|(first, _)| (&first.reason, &first.why) == (&held.reason, &held.why)) {
+            Some((_, paths)) if paths.contains(&&held.path) => {}
+            Some((_, paths)) => paths.push(&held.path),
+            None => reasons.push((held, vec![&held.path])),
+        }
+    }
+    reasons.into_iter().map(|(held, paths)| held_for(document, held, &paths)).collect()
+}
+
+/// Explains why these paths are held back, all for one reason.
+fn held_for(document: &ActionDocument, held: &HeldBack, paths: &[&OsText]) -> Cause {
+    let names = paths.iter().take(5).map(|path| format!("`{path}`")).collect::<Vec<_>>().join(", ");
+    let what = match paths.len() {
+        1 => format!("{names} was {} and is", change_of(document, &held.path).unwrap_or("changed")),
+        2..=5 => format!("{names} are"),
+        number => format!("{names} and {} more are", number - 5),
+    };
+    let mut cause = Cause::new(&held.reason, format!("{what} held back: {}", escape(&held.why)));
+    cause.person_may_allow = Reason::person_may_lift_code(&held.reason);
+    match (cause.person_may_allow, held.reason.as_str()) {
+        (true, _) => cause
+            .next("look at it with `fumehood diff`, then take it over with `fumehood apply --protected PATH`"),
+        (false, "git-internals") => cause.next(
+            "nothing of `.git` is applied; commits made inside come out as a branch, with `fumehood apply --commits`",
+        ),
+        (false, _) => cause.next("it stays in its layer: nobody can let it out as it is"),
+    }
 }
 
 fn change_of(document: &ActionDocument, path: &model::OsText) -> Option<&'static str> {
