@@ -27,7 +27,7 @@ use crate::Engine;
 use crate::clock::random;
 use crate::error::EngineError;
 use crate::fail_point::reached;
-use crate::layers::Places;
+use crate::layers::{GIT_UPPER, Places};
 use crate::lock::Lock;
 use crate::store::StoredLayer;
 use holds::Holds;
@@ -39,6 +39,9 @@ const MOUNTED_MAX: usize = 3;
 const READ_MAX: usize = 16;
 
 const UPPER: &str = "upper";
+const GIT: &str = "git";
+/// What is merged: where it is in a layer, and in a checkpoint.
+const PARTS: [(&str, &str); 2] = [(UPPER, UPPER), (GIT_UPPER, GIT)];
 const SCRATCH: &str = "scratch";
 /// Whose holder makes the checkpoint of the readers.
 const READERS_LOCK: &str = "view.lock";
@@ -46,15 +49,17 @@ const READERS_LOCK: &str = "view.lock";
 impl Engine {
     /// Returns what is mounted above the base for a task that stands on these layers, newest first. The caller holds the
     /// lock of the task.
-    pub(crate) fn lowers(&self, task: &TaskId, layers: &[StoredLayer]) -> Result<Vec<PathBuf>, EngineError> {
+    pub(crate) fn lowers(&self, task: &TaskId, layers: &[StoredLayer]) -> Result<Lowers, EngineError> {
         let places = self.places();
         if layers.len() <= MOUNTED_MAX {
-            return Ok(places.uppers(layers));
+            return Ok(Lowers { workspace: places.uppers(layers), git: places.git_uppers(layers) });
         }
         let (held, checkpoint) = Slot::of_runs(&places, task).make(layers, MOUNTED_MAX - 1)?;
-        let mut lowers = places.uppers(&layers[held..]);
-        lowers.push(checkpoint);
-        Ok(lowers)
+        let mut workspace = places.uppers(&layers[held..]);
+        let mut git = places.git_uppers(&layers[held..]);
+        workspace.push(checkpoint.join(UPPER));
+        git.extend(Some(checkpoint.join(GIT)).filter(|git| holds_something(git)));
+        Ok(Lowers { workspace, git })
     }
 
     /// Opens the layers that a task stands or stood on for reading, newest first.
@@ -101,6 +106,20 @@ impl Engine {
     }
 }
 
+/// What is mounted above a base, newest first.
+#[derive(Debug, Default)]
+pub(crate) struct Lowers {
+    /// Above the workspace.
+    pub(crate) workspace: Vec<PathBuf>,
+    /// Above the git repository of a linked worktree.
+    pub(crate) git: Vec<PathBuf>,
+}
+
+/// Tells whether there is something in a directory.
+pub(crate) fn holds_something(directory: &Path) -> bool {
+    fs::read_dir(directory).is_ok_and(|mut entries| entries.next().is_some())
+}
+
 fn open(uppers: &[PathBuf]) -> Result<Vec<Tree>, EngineError> {
     Ok(uppers.iter().map(|path| Tree::open(path)).collect::<Result<_, _>>()?)
 }
@@ -135,10 +154,10 @@ impl<'a> Slot<'a> {
         let place = self.place();
         let wanted = layers.len() - apart;
         if let Some(held) = self.go_on(&place, layers, wanted)? {
-            return Ok((held, place.join(UPPER)));
+            return Ok((held, place));
         }
         self.make_anew(&layers[..wanted])?;
-        Ok((wanted, place.join(UPPER)))
+        Ok((wanted, place))
     }
 
     /// Goes on with the checkpoint that is there; nothing when it is of other layers, in doubt, or being read.
@@ -160,36 +179,40 @@ impl<'a> Slot<'a> {
 
     /// Merges the layers that a checkpoint does not hold yet, one by one, and notes each before and after.
     fn fold(&self, place: &Path, mut holds: Holds, layers: &[StoredLayer]) -> Result<(), EngineError> {
-        let (checkpoint, scratch) = (Tree::open(&place.join(UPPER))?, Tree::open(&place.join(SCRATCH))?);
+        let scratch = Tree::open(&place.join(SCRATCH))?;
         for layer in &layers[holds.layers.len()..] {
             holds.merging = Some(layer.action.clone());
             holds.write(place)?;
-            reached("a layer is to be merged");
-            let upper = self.places.layer(&layer.home, &layer.action).join(UPPER);
-            merge(&Tree::open(&upper)?, &checkpoint, &scratch)?;
-            reached("a layer is merged and not noted");
+            reached("checkpoint: a layer is to be merged");
+            let directory = self.places.layer(&layer.home, &layer.action);
+            for (from, to) in PARTS {
+                if from == UPPER || directory.join(from).is_dir() {
+                    merge(&Tree::open(&directory.join(from))?, &Tree::open(&place.join(to))?, &scratch)?;
+                }
+            }
+            reached("checkpoint: a layer is merged and not noted");
             holds.layers.extend(holds.merging.take());
         }
         holds.write(place)?;
-        reached("the layers are noted");
+        reached("checkpoint: the layers are noted");
         Ok(())
     }
 
     /// Makes a checkpoint beside and puts it in its place.
     fn make_anew(&self, layers: &[StoredLayer]) -> Result<(), EngineError> {
         let new = self.beside("new");
-        for part in [UPPER, SCRATCH] {
+        for part in [UPPER, GIT, SCRATCH] {
             let directory = new.join(part);
             let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
             made.map_err(EngineError::file("make", &directory))?;
         }
-        reached("the directories of a new checkpoint are made");
+        reached("checkpoint: the directories of a new one are made");
         self.fold(&new, Holds::nothing()?, layers)?;
         self.put_aside()?;
-        reached("the old checkpoint is put aside");
+        reached("checkpoint: the old one is put aside");
         let place = self.place();
         fs::rename(&new, &place).map_err(EngineError::file("make", &place))?;
-        reached("the new checkpoint is in its place");
+        reached("checkpoint: the new one is in its place");
         self.remove_leftovers()
     }
 
@@ -222,7 +245,7 @@ impl<'a> Slot<'a> {
             let Some(_nobody_reads) = alone(&path)? else { continue };
             // Who waits to read it finds that it holds nothing.
             Holds::remove(&path)?;
-            reached("what is left over holds nothing");
+            reached("checkpoint: what is left over holds nothing");
             sandbox::remove_tree(&path).map_err(EngineError::file("remove", &path))?;
         }
         Ok(())

@@ -76,7 +76,12 @@ impl Engine {
             let path = change.path.as_bytes();
             path.starts_with(b".git/refs/heads/") || path == b".git/packed-refs" || path == b".git/HEAD"
         };
-        Ok(report.changes.iter().any(is_branch))
+        // Of a linked worktree the branches lie in the repository behind it.
+        let has_branch = |upper: &std::path::PathBuf| {
+            upper.join("refs/heads").is_dir() || upper.join("packed-refs").is_file()
+        };
+        let behind = self.places().git_uppers(&layers);
+        Ok(report.changes.iter().any(is_branch) || behind.iter().any(has_branch))
     }
 
     /// Imports the commits of the task's current branch as the branch `fumehood/TASK`. Nothing when there are none that

@@ -13,18 +13,20 @@ use inspect::{Report, Rules, Stack, Tree};
 use model::action::Base;
 use model::event::{Event, HeldBack};
 use model::task::Task;
-use model::{ActionId, Ending, OsText, Subject, TaskId, WorkspacePath};
+use model::{ActionId, OsText, Subject, TaskId, WorkspacePath};
 use sandbox::fail_point;
-use sandbox::{Execution, Identity, Io, Prepared, Spec};
+use sandbox::{Execution, GitDirectory, Identity, Io, Prepared, Spec};
 
 use crate::Engine;
 use crate::apply::BaseStats;
+use crate::checkpoint::{Lowers, holds_something};
 use crate::clock::now;
 use crate::error::EngineError;
 use crate::git_dirs;
 use crate::handle::{Manner, Order, new_action_id};
 use crate::host_edits;
 use crate::ignore_rules;
+use crate::layers::GIT_UPPER;
 use crate::lock::Lock;
 use crate::masks;
 use crate::outcome::{Finished, Outcome};
@@ -46,6 +48,8 @@ pub(crate) struct Run {
     pub(crate) layers: Vec<StoredLayer>,
     /// The directories that show them, newest first: a checkpoint stands for most.
     lowers: Vec<PathBuf>,
+    /// The repository behind the workspace, when that is a linked worktree.
+    git_directory: Option<GitDirectory>,
     /// What is below them.
     pub(crate) base_kind: Base,
     /// The call of an agent that it carries out.
@@ -83,14 +87,20 @@ impl Run {
             let layers = engine.store().read(|reader| reader.kept_layers(&task.id))?;
             (engine.base_of(task), task.base.clone(), layers)
         };
-        let lowers = engine.lowers(&task.id, &layers)?;
+        let Lowers { workspace: lowers, git } = engine.lowers(&task.id, &layers)?;
+        let repository = git_dirs::repository_of_worktree(&base);
+        let git_directory = repository.map(|path| GitDirectory { path, layers: git });
         let on_disk = std::fs::metadata(&base).map_err(EngineError::file("look at", &base))?;
-        let (masked, covers) = engine.masked(&task.id, &base, &lowers, order)?;
+        let (masked, mut covers) = engine.masked(&task.id, &base, &lowers, order)?;
+        if let Some(git) = &git_directory {
+            covers.extend(git_dirs::repository_cover(&open(&git.layers, &git.path)?, &git.path));
+        }
         Ok(Self {
             action,
             task: task.id.clone(),
             layers,
             lowers,
+            git_directory,
             base_kind,
             call: manner.call.map(str::to_owned),
             is_helper,
@@ -181,7 +191,7 @@ impl Engine {
             },
             masks: run.masked.clone(),
             covers: run.covers.clone(),
-            git_directory: git_dirs::repository_of_worktree(&run.base),
+            git_directory: run.git_directory.clone(),
             grant,
             run_directory: run.directory.clone(),
             artifacts: places.artifacts(&run.task, &run.action),
@@ -253,6 +263,7 @@ impl Engine {
             // A workspace that is read-only has no layer.
             return Ok(Looked::default());
         }
+        self.keep_git(run)?;
         let stack = Stack::new(vec![Tree::open(&upper)?], open(&run.lowers, &run.base)?);
         let mut report = layer::read(&stack, Bounds::default())?;
         fail_point::reached("inspection: the layer is read");
@@ -272,6 +283,22 @@ impl Engine {
         let held = inspect::inspect(stack, &report, Rules::built_in())?.held().to_vec();
         fail_point::reached("inspection: it is judged");
         Ok(Looked { report, held, host_edits })
+    }
+
+    /// Sees to it that what was written to the repository of a linked worktree can be below later actions. It is kept with
+    /// the layer, and `apply` never looks at it.
+    fn keep_git(&self, run: &Run) -> Result<(), EngineError> {
+        let upper = self.git_upper(run);
+        if holds_something(&upper) {
+            layer::strip_foreign_attributes(&Tree::open(&upper)?)?;
+            return Ok(());
+        }
+        let git = self.places().layer(&run.task, &run.action).join("git");
+        sandbox::remove_tree(&git).map_err(EngineError::file("remove", &git))
+    }
+
+    fn git_upper(&self, run: &Run) -> PathBuf {
+        self.places().layer(&run.task, &run.action).join(GIT_UPPER)
     }
 
     fn record_end(
@@ -309,17 +336,14 @@ impl Engine {
             teardown: Some(execution.teardown.clone()),
             ..evidence
         };
+        let keeps = !run.is_helper && (has_changes(report) || holds_something(&self.git_upper(run)));
         let time = now();
         let events = [&ended, &inspected, &torn_down];
         let entries = events.map(|event| Entry { subject: about, event, time });
         let receipts = self.log.append_all(&entries, |writer| {
             writer.set_ended(&run.action, &execution.ending, &execution.usage, time)?;
             writer.keep_evidence(&run.action, &evidence)?;
-            if !run.is_helper && keeps_layer(&execution.ending, report) {
-                writer.add_layer(&run.task, &run.action)
-            } else {
-                Ok(())
-            }
+            if keeps { writer.add_layer(&run.task, &run.action) } else { Ok(()) }
         })?;
         receipts
             .into_iter()
@@ -354,7 +378,7 @@ fn strip(report: &Report, upper: &Path) -> Result<(), EngineError> {
 
 /// A layer in which nothing changed is not mounted below later actions. What an action that did not end by itself
 /// left behind stays too: it is what a person sees, and `undo` takes it away.
-fn keeps_layer(_: &Ending, report: &Report) -> bool {
+fn has_changes(report: &Report) -> bool {
     !report.changes.is_empty() || report.unlisted > 0
 }
 

@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use inspect::Stack;
 use inspect::credentials::{Found, FoundKind, without_credentials};
+use inspect::{Stack, Tree};
+use model::WorkspacePath;
 
 /// The largest of git's small pointer files that is read.
 const POINTER_MAX: u64 = 64 << 10;
@@ -61,6 +62,17 @@ pub(crate) fn covers(found: &[Found], now: &Stack, workspace: &Path) -> Vec<(Pat
             (workspace.join(found.path.as_path()), without_credentials(&config))
         })
         .collect()
+}
+
+/// Returns the configuration of the repository behind a linked worktree without the credentials in it, when it has some.
+/// `now` is the repository with what a task wrote to it, newest first.
+pub(crate) fn repository_cover(now: &[Tree], repository: &Path) -> Option<(PathBuf, Vec<u8>)> {
+    let name = WorkspacePath::parse("config").ok()?;
+    let entry = Stack::new(Vec::new(), now.to_vec()).after().find(&name).ok().flatten()?;
+    // As in a workspace: what cannot be read is covered by nothing at all.
+    let config = entry.read(CONFIG_MAX).unwrap_or_default();
+    let shown = without_credentials(&config);
+    (shown != config || config.is_empty()).then(|| (repository.join("config"), shown))
 }
 
 #[cfg(test)]

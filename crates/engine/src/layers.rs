@@ -10,6 +10,9 @@ use crate::store::StoredLayer;
 /// Where what the applies of a task overwrote is kept, in its directory.
 pub(crate) const APPLIED: &str = "applied";
 
+/// Where a layer has what was written to the git repository of a linked worktree, when something was.
+pub(crate) const GIT_UPPER: &str = "git/upper";
+
 /// The places of one state directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Places(PathBuf);
@@ -75,6 +78,12 @@ impl Places {
     /// Returns the directory of runs that are going on.
     pub(crate) fn runs(&self) -> PathBuf {
         self.0.join("run")
+    }
+
+    /// Returns what layers wrote to the git repository of a linked worktree, newest first.
+    pub(crate) fn git_uppers(&self, layers: &[StoredLayer]) -> Vec<PathBuf> {
+        let uppers = layers.iter().rev().map(|layer| self.layer(&layer.home, &layer.action).join(GIT_UPPER));
+        uppers.filter(|upper| upper.is_dir()).collect()
     }
 
     /// Returns the `upper` directories of layers, newest first.

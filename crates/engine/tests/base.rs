@@ -8,6 +8,7 @@ use std::fs;
 use std::process::Command;
 
 use common::Bench;
+use model::Profile;
 use model::action::{Base, Principal};
 use model::event::Event;
 use model::task::TaskState;
@@ -98,6 +99,52 @@ fn a_linked_worktree_starts_from_its_own_commit() {
     let (finished, text) = bench.shell(&task, &tree, "cat side.txt; git log --oneline | wc -l");
     assert!(finished.ending.succeeded(), "{text}");
     assert_eq!(text, "side\n2\n");
+}
+
+#[test]
+fn what_git_writes_in_a_linked_worktree_is_there_for_later_actions_and_never_on_the_host() {
+    let bench = Bench::new();
+    bench.git(&["remote", "add", "origin", "https://ada:s3cret@example.invalid/repo.git"]);
+    let tree = bench.directory.path().join("tree");
+    bench.git(&["worktree", "add", "--quiet", tree.to_str().expect("text"), "-b", "side"]);
+    let before = bench.git(&["rev-parse", "side"]);
+    let commit = "git -c user.name=t -c user.email=t@example.org commit -qm";
+    for profile in [Profile::default_profile(), Profile::strict()] {
+        let task = bench.live(&tree);
+        let run = |script: &str| {
+            let (finished, text) = bench.shell_under(&profile, &task, &tree, script);
+            assert!(finished.ending.succeeded(), "{script}: {text}");
+            (finished, text)
+        };
+        // More than are mounted, so that some are in a checkpoint. One changes nothing but the repository.
+        let (first, _) = run(&format!("echo 1 > f1; git add .; {commit} c1; git branch kept"));
+        let (second, _) = run(&format!("{commit} empty --allow-empty"));
+        for number in 2..=6 {
+            run(&format!("echo {number} > f{number}; git add .; {commit} c{number}"));
+        }
+        let shown =
+            run("git log --format=%s; git status --short; git branch --list kept; git remote -v | uniq").1;
+        let log = "c6\nc5\nc4\nc3\nc2\nempty\nc1\nfirst\n  kept\n";
+        assert!(shown.starts_with(log) && !shown.contains("s3cret"), "{shown}");
+
+        let review = bench.engine.review(&task, engine::Scope::All).expect("reads");
+        let changed: Vec<String> =
+            review.report.changes.iter().map(|change| change.path.to_string()).collect();
+        assert_eq!(
+            changed,
+            ["f1", "f2", "f3", "f4", "f5", "f6"],
+            "nothing of git is among what can be applied"
+        );
+        assert!(bench.engine.moved_a_branch(&task).expect("looks"));
+        let undone = bench.engine.undo(&task, Some(&second.action)).expect("goes back");
+        assert!(undone.len() >= 6, "{undone:?}");
+        assert_eq!(run("git log --format=%s; git status --short").1, "c1\nfirst\n");
+        bench.engine.undo(&task, Some(&first.action)).expect("goes back");
+        assert_eq!(run("git log --format=%s").1, "first\n");
+        assert!(!bench.engine.moved_a_branch(&task).expect("looks"));
+    }
+    assert_eq!(bench.git(&["rev-parse", "side"]), before);
+    assert_eq!(bench.git(&["branch", "--list", "kept"]), "");
 }
 
 #[test]

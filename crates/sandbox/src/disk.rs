@@ -61,7 +61,10 @@ impl DiskWatch {
 
 /// Returns the writable places of a run on the host's disk.
 pub(crate) fn places(spec: &Spec) -> Vec<PathBuf> {
-    vec![spec.workspace.layer.join("upper"), spec.run_directory.join("store"), spec.artifacts.clone()]
+    let mut places =
+        vec![spec.workspace.layer.join("upper"), spec.run_directory.join("store"), spec.artifacts.clone()];
+    places.extend(spec.git_layer().map(|layer| layer.join("upper")));
+    places
 }
 
 /// Adds up the bytes on disk and the entries below some places. What goes away meanwhile does not count.

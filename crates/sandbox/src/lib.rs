@@ -40,7 +40,7 @@ pub use groups::remove_leftover_groups;
 pub use mutants::{MUTANTS, Mutant};
 pub use native::{Prepared, Report, prepare};
 pub use output::{Printed, Silent, Sink, Stream};
-pub use spec::{Spec, Workspace};
+pub use spec::{GitDirectory, Spec, Workspace};
 pub use supervise::{Execution, Io};
 pub use teardown::remove_tree;
 pub use tool::Program;

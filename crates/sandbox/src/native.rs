@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -124,17 +125,24 @@ fn make_directories(spec: &Spec) -> Result<(), SandboxError> {
         let mut wanted = vec![spec.artifacts.clone(), spec.cache.clone(), layer.clone()];
         if spec.grant.profile.limits.disk_mode == DiskMode::Disk {
             wanted.extend([layer.join("upper"), layer.join("work"), spec.run_directory.join("store")]);
+            let git = spec.git_layer();
+            wanted.extend(git.into_iter().flat_map(|git| [git.clone(), git.join("upper"), git.join("work")]));
         }
         for directory in wanted {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
             std::os::unix::fs::chown(&directory, Some(spec.identity.uid), Some(spec.identity.gid))?;
         }
-        // The top of the workspace is shown with the mode of its upper directory.
-        let top = fs::metadata(&spec.workspace.base)?.permissions().mode() & 0o7777;
-        let upper = layer.join("upper");
-        if upper.exists() { fs::set_permissions(upper, fs::Permissions::from_mode(top)) } else { Ok(()) }
+        show_as(&layer.join("upper"), &spec.workspace.base)?;
+        let git = spec.git_layer().zip(spec.git_directory.as_ref());
+        git.map_or(Ok(()), |(layer, git)| show_as(&layer.join("upper"), &git.path))
     };
     make().map_err(SandboxError::prepare("directories of the run"))
+}
+
+/// Gives an upper directory the mode of what it lies over: the top of an overlay is shown with it.
+fn show_as(upper: &Path, base: &Path) -> std::io::Result<()> {
+    let top = fs::metadata(base)?.permissions().mode() & 0o7777;
+    if upper.exists() { fs::set_permissions(upper, fs::Permissions::from_mode(top)) } else { Ok(()) }
 }
 
 /// Makes the command's streams: the launcher's ends, and ours.

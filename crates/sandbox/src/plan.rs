@@ -294,13 +294,19 @@ impl Builder<'_> {
     }
 
     fn git_directory(&mut self) {
-        let Some(directory) = &self.spec.git_directory else { return };
-        let lower = self.source(directory, false, false);
-        if self.spec.workspace.base_owner.uid != self.spec.identity.uid {
-            self.sources[lower].id_map = Some(self.id_map(self.spec.workspace.base_owner));
+        let spec = self.spec;
+        let Some(directory) = &spec.git_directory else { return };
+        let mut lowers: Vec<SourceIndex> =
+            directory.layers.iter().map(|layer| self.source(layer, false, false)).collect();
+        let repository = self.source(&directory.path, false, false);
+        if spec.workspace.base_owner.uid != spec.identity.uid {
+            self.sources[repository].id_map = Some(self.id_map(spec.workspace.base_owner));
         }
-        self.writable.insert(directory.clone());
-        self.steps.push(Step::PrivateOverlay { lower, name: "git".to_owned(), target: bytes(directory) });
+        lowers.push(repository);
+        let on_disk = spec.grant.profile.limits.disk_mode == DiskMode::Disk;
+        let upper = spec.git_layer().filter(|_| on_disk).map(|layer| self.source(&layer, false, false));
+        self.writable.insert(directory.path.clone());
+        self.steps.push(Step::GitDirectory { lowers, upper, target: bytes(&directory.path) });
     }
 
     fn masks(&mut self) {

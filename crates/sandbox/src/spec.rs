@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use model::grant::WorkspaceAccess;
 use model::{Grant, WorkspacePath};
 
 use crate::view::{Identity, View};
@@ -20,9 +21,8 @@ pub struct Spec {
     /// Files that are shown with other contents than they have, by their path inside: git configuration without the
     /// credentials in it.
     pub covers: Vec<(PathBuf, Vec<u8>)>,
-    /// Where the git repository of a linked worktree is. It is shown with a private layer above it, so git can write;
-    /// what it writes there is gone after the action.
-    pub git_directory: Option<PathBuf>,
+    /// The git repository of a linked worktree.
+    pub git_directory: Option<GitDirectory>,
     /// What the command may touch and use.
     pub grant: Grant,
     /// A directory of this run alone, empty and not readable by others; it is removed at the end.
@@ -33,6 +33,25 @@ pub struct Spec {
     pub cache: PathBuf,
     /// The layer that a mutant of the builder leaves out; only builds with the feature `mutants` take it.
     pub mutant: Option<String>,
+}
+
+/// The git repository of a linked worktree. It is shown with layers of its own above it, so that git can write.
+#[derive(Debug, Clone)]
+pub struct GitDirectory {
+    /// Where it is, on the host and inside.
+    pub path: PathBuf,
+    /// What is mounted above it, newest first: what earlier actions wrote to it. What this one writes goes to `git` in the
+    /// directory of the new layer, unless the workspace is read-only.
+    pub layers: Vec<PathBuf>,
+}
+
+impl Spec {
+    /// Returns the directory of what git writes to the repository of a linked worktree, with `upper` and `work` in it,
+    /// when that is kept.
+    pub(crate) fn git_layer(&self) -> Option<PathBuf> {
+        let kept = self.git_directory.is_some() && self.grant.workspace == WorkspaceAccess::ReadWrite;
+        kept.then(|| self.workspace.layer.join("git"))
+    }
 }
 
 /// The workspace of a sandbox.

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use model::Bytes;
@@ -35,6 +36,10 @@ pub(crate) fn measure(store: Option<&OwnedFd>, spec: &Spec) -> (Bytes, u64) {
 /// Copies the layer and the artifacts out of the store, with whiteouts, holes, links, modes and times.
 pub(crate) fn take_out(store: &OwnedFd, spec: &Spec) -> io::Result<()> {
     copy_directory(store, c"upper", &spec.workspace.layer, c"upper")?;
+    if let Some(git) = spec.git_layer() {
+        std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&git)?;
+        copy_directory(store, c"git/upper", &git, c"upper")?;
+    }
     let (artifacts, name) = (spec.artifacts.parent(), spec.artifacts.file_name());
     let (Some(parent), Some(name)) = (artifacts, name) else { return Ok(()) };
     let name = std::ffi::CString::new(std::os::unix::ffi::OsStrExt::as_bytes(name))?;

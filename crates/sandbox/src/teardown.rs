@@ -17,7 +17,8 @@ use crate::native::Prepared;
 /// that keep the store alive, and the directory of the run.
 pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
     let Prepared { groups, spec, first_process, control, streams, store, .. } = prepared;
-    let work = spec.workspace.layer.join("work");
+    let mut gone = vec![spec.run_directory.clone(), spec.workspace.layer.join("work")];
+    gone.extend(spec.git_layer().map(|layer| layer.join("work")));
     let mut teardown = Teardown::default();
     teardown.gone.push("processes: the first process was waited for".to_owned());
     drop((first_process, control, streams, store));
@@ -29,7 +30,7 @@ pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
         None => {}
     }
     fail_point::reached("teardown: the control groups are removed");
-    for directory in [spec.run_directory, work] {
+    for directory in gone {
         match remove_tree(&directory) {
             Ok(()) => teardown.gone.push(format!("directory: {}", directory.display())),
             Err(error) => teardown.left.push(format!("directory {}: {error}", directory.display())),

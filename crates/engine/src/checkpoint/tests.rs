@@ -15,13 +15,13 @@ use crate::store::LayerState;
 
 /// Every place of this module at which a crash could part two steps.
 const PLACES: [&str; 7] = [
-    "a layer is merged and not noted",
-    "a layer is to be merged",
-    "the directories of a new checkpoint are made",
-    "the layers are noted",
-    "the new checkpoint is in its place",
-    "the old checkpoint is put aside",
-    "what is left over holds nothing",
+    "checkpoint: a layer is merged and not noted",
+    "checkpoint: a layer is to be merged",
+    "checkpoint: the directories of a new one are made",
+    "checkpoint: the layers are noted",
+    "checkpoint: the new one is in its place",
+    "checkpoint: the old one is put aside",
+    "checkpoint: what is left over holds nothing",
 ];
 
 struct Bench {
@@ -58,7 +58,8 @@ impl Bench {
     /// Makes the checkpoint of the runs, and holds what it shows against the layers that it should hold.
     fn make(&self) -> (usize, PathBuf) {
         let places = self.places();
-        let (held, upper) = Slot::of_runs(&places, &self.task).make(&self.layers, 2).expect("is made");
+        let (held, place) = Slot::of_runs(&places, &self.task).make(&self.layers, 2).expect("is made");
+        let upper = place.join(UPPER);
         assert!(self.layers.len() - held <= 2, "at most two are apart");
         self.check(held, &upper);
         (held, upper)

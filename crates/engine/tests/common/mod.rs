@@ -89,7 +89,17 @@ impl Bench {
     }
 
     pub(crate) fn shell(&self, task: &Task, path: &Path, script: &str) -> (Finished, String) {
-        let profile = Profile::default_profile();
+        self.shell_under(&Profile::default_profile(), task, path, script)
+    }
+
+    pub(crate) fn shell_under(
+        &self,
+        profile: &Profile,
+        task: &Task,
+        path: &Path,
+        script: &str,
+    ) -> (Finished, String) {
+        let profile = profile.clone();
         let argv = ["sh", "-c", script].map(OsText::literal).to_vec();
         let order = Order {
             request: ActionRequest {

@@ -139,3 +139,35 @@ fn an_action_is_run_again_and_compared() {
     fits("reproduce", &document);
     assert!(differs.code == Some(1) && document["differs"][0]["what"] == "`when`", "{document:#}");
 }
+
+/// The places at which a checkpoint that is made for the first time can be cut off.
+const STEPS: [&str; 6] = [
+    "checkpoint: the directories of a new one are made",
+    "checkpoint: a layer is to be merged",
+    "checkpoint: a layer is merged and not noted",
+    "checkpoint: the layers are noted",
+    "checkpoint: the old one is put aside",
+    "checkpoint: the new one is in its place",
+];
+
+#[test]
+fn a_task_goes_on_after_a_kill_while_its_older_layers_are_merged() {
+    let bench = Bench::new();
+    for number in 1..=4 {
+        bench.sh(&format!(
+            "echo {number} >> log; mv README kept && mv kept README; rm -f n*; echo > n{number}"
+        ));
+    }
+    let task =
+        bench.json(&["task", "list", "--json"])["tasks"][0]["task"].as_str().expect("an id").to_owned();
+    let see = ["sh", "-c", "cat log; ls n*"];
+    for step in STEPS {
+        // A fork has no checkpoint yet.
+        let fork = bench.run(&["fork", &task]).out.trim().to_owned();
+        let words = [&["run", "--task", &fork, "--"][..], &see].concat();
+        let died = bench.command(&words).env("FUMEHOOD_TEST_DIE_AT", step).output().expect("it starts");
+        let signal = std::os::unix::process::ExitStatusExt::signal(&died.status);
+        assert_eq!(signal, Some(9), "it did not die at `{step}`: {died:?}");
+        assert_eq!(bench.run(&words).out, "1\n2\n3\n4\nn4\n", "after a kill at `{step}`");
+    }
+}

@@ -175,6 +175,15 @@ pub enum Step {
         /// Where.
         target: Vec<u8>,
     },
+    /// The git repository of a linked worktree, with the changes to it.
+    GitDirectory {
+        /// What is below, newest layer first, the repository last.
+        lowers: Vec<SourceIndex>,
+        /// Where the changes go: `upper` and `work` in a directory of the host, or else in `git` in the store.
+        upper: Option<SourceIndex>,
+        /// Where.
+        target: Vec<u8>,
+    },
     /// The workspace.
     Workspace {
         /// What is below, newest layer first, the base last.

@@ -80,6 +80,7 @@ impl<'a> Steps<'a> {
             Step::ReadWrite { source, target } => self.read_write(*source, target),
             Step::Private { name, target, mode } => self.private(name, target, *mode),
             Step::PrivateOverlay { lower, name, target } => self.private_overlay(*lower, name, target),
+            Step::GitDirectory { lowers, upper, target } => self.git_directory(lowers, *upper, target),
             Step::Workspace { lowers, upper, target, executable } => {
                 self.workspace(lowers, upper.as_ref(), target, *executable)
             }
@@ -218,10 +219,24 @@ impl<'a> Steps<'a> {
 
     fn private_overlay(&mut self, lower: SourceIndex, name: &str, target: &[u8]) -> Done {
         let lower = self.stage(lower)?;
+        let directory = self.private_layer(name)?;
+        self.overlay(&[lower], Some(&directory), self.of_store(), target)
+    }
+
+    /// Makes a place in the store for what is written to an overlay; returns its name in the staging directory.
+    fn private_layer(&self, name: &str) -> Done<String> {
         let store = self.store()?;
         rustix::fs::mkdirat(store, name, Mode::from_raw_mode(0o755)).during("private overlay", name)?;
-        let directory = self.make_overlay_directories(store, Path::new(name))?;
-        self.overlay(&[lower], Some(&directory), self.of_store(), target)
+        self.make_overlay_directories(store, Path::new(name))
+    }
+
+    fn git_directory(&mut self, lowers: &[SourceIndex], upper: Option<SourceIndex>, target: &[u8]) -> Done {
+        let lowers: Vec<String> = lowers.iter().map(|lower| self.stage(*lower)).collect::<Done<_>>()?;
+        let directory = match upper {
+            Some(source) => self.stage(source)?,
+            None => self.private_layer("git")?,
+        };
+        self.overlay(&lowers, Some(&directory), self.of_store(), target)
     }
 
     fn workspace(
@@ -408,7 +423,7 @@ fn step_name(step: &Step) -> &'static str {
         Step::MemoryStore { .. } | Step::DiskStore { .. } => "store",
         Step::Directory { .. } | Step::File { .. } | Step::Symlink { .. } => "files",
         Step::ReadOnly { .. } | Step::ReadWrite { .. } => "binds",
-        Step::Private { .. } | Step::PrivateOverlay { .. } => "private",
+        Step::Private { .. } | Step::PrivateOverlay { .. } | Step::GitDirectory { .. } => "private",
         Step::Workspace { .. } => "workspace",
         Step::Device { .. } | Step::Terminals => "devices",
         Step::Proc => "proc",
