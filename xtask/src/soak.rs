@@ -2,10 +2,12 @@
 //!
 //! The crates' own tests do the work: `crates/fumehood/tests/soak` has a small form for every change and takes
 //! the number of rounds from `FUMEHOOD_SOAK_RUNS` and `FUMEHOOD_SOAK_KILLS`; the lines that it prints with
-//! `soak: ` in front are the result.
+//! `soak: ` in front are the result. `crates/sandbox/tests/faults` has a sample for every change and tries all calls when
+//! `FUMEHOOD_SOAK_FAULTS` says so.
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result};
 use clap::Args;
@@ -37,6 +39,7 @@ pub fn run(repo: &Repo, options: &Options) -> Result<Tally> {
     setup::ensure(setup::FOR_TESTS)?;
     let mut report = vec![machine::line(repo)?];
     let mut tally = long_tests(repo, options, &mut report)?;
+    tally += faults(repo, &mut report)?;
     if options.fuzz_minutes > 0 {
         tally += fuzz(repo, options.fuzz_minutes, &mut report)?;
     }
@@ -54,7 +57,21 @@ fn long_tests(repo: &Repo, options: &Options, report: &mut Vec<String>) -> Resul
     cargo.env("FUMEHOOD_SOAK_KILLS", options.kills.to_string()).env("TMPDIR", scratch::place());
     // Nobody else writes to the places that everybody writes to, so they are compared too.
     cargo.env("FUMEHOOD_SOAK_ALONE", "1");
-    let (status, output) = run::tee(&mut cargo)?;
+    tell(&mut cargo, report)
+}
+
+/// Lets every system call of the launcher fail, one in each start.
+fn faults(repo: &Repo, report: &mut Vec<String>) -> Result<Tally> {
+    say::step("every system call of the launcher fails once");
+    let words =
+        ["test", "--locked", "--package", "fumehood-sandbox", "--test", "faults", "--", "--nocapture"];
+    let mut cargo = repo.cargo(&words);
+    tell(cargo.env("FUMEHOOD_SOAK_FAULTS", "all"), report)
+}
+
+/// Runs tests, and keeps the lines that they print for the report.
+fn tell(cargo: &mut Command, report: &mut Vec<String>) -> Result<Tally> {
+    let (status, output) = run::tee(cargo)?;
     report.extend(
         output.lines().filter_map(|line| line.strip_prefix("soak: ")).map(|line| format!("- {line}")),
     );

@@ -52,5 +52,6 @@ fn narrow_limits(grant: &mut Grant, profile: &Profile) {
     asked.limits = profile.limits.tightest(&asked.limits);
     asked.cgroup_limits = asked.cgroup_limits.max(profile.cgroup_limits);
     asked.disk_limits = asked.disk_limits.max(profile.disk_limits);
+    asked.reads = asked.reads.max(profile.reads);
     asked.unlisted_program = asked.unlisted_program.max(profile.unlisted_program);
 }

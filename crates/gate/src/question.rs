@@ -89,7 +89,7 @@ fn questions_of_tool<'a>(tool: &'a Tool, facts: &'a Facts, service: Option<&'a s
 
 /// Returns what the asked profile allows beyond the operator's of the same name.
 fn widenings(asked: &Profile, own: &Profile) -> Vec<Widening> {
-    let Profile { name: _, limits, cgroup_limits, disk_limits, unlisted_program } = asked;
+    let Profile { name: _, limits, cgroup_limits, disk_limits, reads, unlisted_program } = asked;
     let wider = limits.wider_than(&own.limits).into_iter().map(|kind| {
         let shown = format!("{} instead of {}", show(limits, kind), show(&own.limits, kind));
         let (asked, profile_allows) = (number(limits, kind), number(&own.limits, kind));
@@ -98,6 +98,7 @@ fn widenings(asked: &Profile, own: &Profile) -> Vec<Widening> {
     let firmness = [
         ("cgroup-firmness", *cgroup_limits, own.cgroup_limits),
         ("disk-firmness", *disk_limits, own.disk_limits),
+        ("reads-firmness", *reads, own.reads),
     ];
     let looser =
         firmness.into_iter().filter(|(_, asked, own)| asked < own).map(|(name, asked, own)| Widening {
@@ -260,16 +261,21 @@ mod tests {
 
     #[test]
     fn every_way_of_asking_for_more_than_the_profile_is_found() {
-        let strict = Profile { unlisted_program: model::UnlistedProgram::End, ..Profile::strict() };
+        let strict = Profile {
+            reads: model::Level::Watched,
+            unlisted_program: model::UnlistedProgram::End,
+            ..Profile::strict()
+        };
         let mut asked = Profile { limits: Profile::default_profile().limits, ..strict.clone() };
         asked.disk_limits = model::Level::Absent;
         asked.cgroup_limits = model::Level::Absent;
+        asked.reads = model::Level::Absent;
         asked.unlisted_program = model::UnlistedProgram::Refuse;
         let found: Vec<String> =
             widenings(&asked, &strict).into_iter().map(|widening| widening.limit).collect();
         let limits =
             ["memory", "processes", "wall-time", "disk", "files", "output", "open-files", "file-size"];
-        let others = ["cgroup-firmness", "disk-firmness", "disk-mode", "unlisted-program"];
+        let others = ["cgroup-firmness", "disk-firmness", "reads-firmness", "disk-mode", "unlisted-program"];
         assert_eq!(found, [limits.as_slice(), &others].concat());
         assert!(widenings(&strict, &asked).is_empty());
     }

@@ -50,6 +50,8 @@ pub enum Layer {
     Groups,
     /// The first process cannot be traced, read or robbed of its descriptors by the command.
     Supervisor,
+    /// Files that are read are observed. It holds nothing; a profile can demand it all the same.
+    Reads,
     /// A limit.
     #[serde(untagged)]
     Limit(LimitKind),
@@ -78,6 +80,7 @@ impl fmt::Display for Layer {
             Self::Session => "session",
             Self::Groups => "groups",
             Self::Supervisor => "supervisor",
+            Self::Reads => "reads",
             Self::Limit(limit) => return limit.fmt(f),
         })
     }

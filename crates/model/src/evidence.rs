@@ -76,6 +76,9 @@ pub struct Observed {
     pub connections: Vec<ConnectionAttempt>,
     /// How many more were tried than are listed.
     pub connections_dropped: u64,
+    /// The files of the workspace and the inputs that were opened; nothing where that was not observed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads: Option<Reads>,
     /// Directories of lower layers that were renamed by the helper.
     pub renames_healed: u64,
     /// Limits that the action came up against, whether or not that ended it.
@@ -84,6 +87,15 @@ pub struct Observed {
 
 fn is_zero(number: &u64) -> bool {
     *number == 0
+}
+
+/// The files that were opened, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Reads {
+    /// Their paths inside, in order of the alphabet.
+    pub files: Vec<OsText>,
+    /// Whether these are all: there is a bound, and events can be lost.
+    pub complete: bool,
 }
 
 /// How long each step of a run took.

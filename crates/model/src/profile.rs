@@ -19,9 +19,16 @@ pub struct Profile {
     pub cgroup_limits: Level,
     /// The least for the disk and file limits.
     pub disk_limits: Level,
+    /// The least for the observation of the files that are read: `absent` accepts that they are not.
+    #[serde(default = "absent")]
+    pub reads: Level,
     /// What becomes of an action that tries to start a program which its grant does not list.
     #[serde(default)]
     pub unlisted_program: UnlistedProgram,
+}
+
+fn absent() -> Level {
+    Level::Absent
 }
 
 /// What becomes of an action that tries to start a program which its grant does not list. The program itself never
@@ -67,6 +74,7 @@ impl Profile {
             },
             cgroup_limits: Level::Watched,
             disk_limits: Level::Watched,
+            reads: Level::Absent,
             unlisted_program: UnlistedProgram::Refuse,
         }
     }
@@ -89,6 +97,7 @@ impl Profile {
             },
             cgroup_limits: Level::Watched,
             disk_limits: Level::Hard,
+            reads: Level::Absent,
             unlisted_program: UnlistedProgram::Refuse,
         }
     }
@@ -114,6 +123,7 @@ impl Profile {
             Layer::Limit(LimitKind::WallTime | LimitKind::Output) => Level::Watched,
             // A user cannot drop supplementary groups; what only a group can reach is not shown at all.
             Layer::Groups => Level::Absent,
+            Layer::Reads => self.reads,
             _ => Level::Hard,
         }
     }

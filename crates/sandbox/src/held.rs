@@ -18,6 +18,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) landlock: LandlockReport,
     /// The control group.
     pub(crate) groups: &'a Groups,
+    /// Why the files that are read are not observed, if so.
+    pub(crate) reads: Option<String>,
 }
 
 /// Options that the workspace must be mounted with; the kernel can drop some without an error.
@@ -55,6 +57,7 @@ pub(crate) fn held(spec: &Spec, facts: &Facts<'_>) -> Vec<Held> {
     held.push(root(&spec.view.executables));
     held.push(landlock(&facts.landlock));
     held.push(groups());
+    held.push(reads(facts.reads.as_deref()));
     held.extend(limits(spec, facts.groups));
     held
 }
@@ -110,6 +113,16 @@ fn groups() -> Held {
     Held { layer: Layer::Groups, level: Level::Absent, by: by.to_owned() }
 }
 
+fn reads(missing: Option<&str>) -> Held {
+    let layer = Layer::Reads;
+    match missing {
+        None => {
+            Held { layer, level: Level::Watched, by: "fanotify on the workspace and the inputs".to_owned() }
+        }
+        Some(why) => Held { layer, level: Level::Absent, by: why.to_owned() },
+    }
+}
+
 fn limits(spec: &Spec, groups: &Groups) -> Vec<Held> {
     let limits = &spec.grant.profile.limits;
     let mut held = vec![
@@ -158,6 +171,7 @@ fn fix(layer: Layer) -> &'static str {
         }
         Layer::Landlock => "use a kernel with Landlock (Linux 6.7 or later) and `landlock` among its `lsm=`",
         Layer::Groups => "run as root, which can clear groups",
+        Layer::Reads => "run as root, or choose a profile whose `minimum.reads` is `absent`",
         _ => "see docs/sandbox.md for the kernel that this layer needs",
     }
 }

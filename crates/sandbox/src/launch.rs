@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
@@ -40,8 +41,13 @@ pub(crate) fn launch(plan: &Plan, streams: &[OwnedFd; 3], cgroups: &[OwnedFd]) -
     if cfg!(feature = "mutants") && plan.mutant.as_deref() == Some("environment") {
         command.env(crate::canary::VARIABLE, "seen");
     }
-    let first_stage =
-        command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    // A group of their own, so that all of them can be ended and waited for, and no terminal signals them.
+    let first_stage = command
+        .process_group(0)
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
     let plan = sealed_file("fumehood-plan", &postcard::to_allocvec(plan).map_err(io::Error::other)?)?;
     let mut descriptors: Vec<BorrowedFd<'_>> = vec![plan.as_fd()];
     descriptors.extend(streams.iter().map(AsFd::as_fd));

@@ -25,6 +25,7 @@ mod observe;
 mod output;
 mod plan;
 mod proof;
+mod reads;
 mod spec;
 mod store;
 mod supervise;

@@ -16,12 +16,14 @@ use model::limits::DiskMode;
 use model::{Grant, OsText};
 use rustix::fs::{Mode, OFlags};
 use rustix::pipe::PipeFlags;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
 
 use crate::canary::Canaries;
 use crate::cgroup::Resource;
 use crate::error::SandboxError;
 use crate::groups::Groups;
 use crate::held::{self, Facts};
+use crate::reads::ReadWatch;
 use crate::spec::Spec;
 use crate::{fail_point, launch, plan, proof, wait};
 
@@ -40,6 +42,8 @@ pub struct Prepared {
     pub(crate) environment: BTreeMap<String, OsText>,
     pub(crate) report: Report,
     pub(crate) groups: Groups,
+    /// Watches the files that are opened, where that can be had.
+    pub(crate) reads: Option<ReadWatch>,
 }
 
 /// Our ends of the command's streams.
@@ -85,10 +89,12 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
         launch::launch(&plan, &theirs, &groups.entries()?).map_err(SandboxError::prepare("launcher"))?;
     drop(theirs);
     fail_point::reached("build: the launcher is started");
-    let mut first_stage = FirstStage(launched.first_stage);
+    let mut first_stage = FirstStage { child: launched.first_stage, proved: false };
     let (first_process, proved) = first_stage.proof(&launched.control)?;
     fail_point::reached("build: the prober has tried everything");
-    let held = held::held(&spec, &Facts { landlock: proved.landlock, groups: &groups });
+    let reads = ReadWatch::start(&spec, proved.first_process);
+    let missing = reads.as_ref().err().map(ToString::to_string);
+    let held = held::held(&spec, &Facts { landlock: proved.landlock, groups: &groups, reads: missing });
     refuse_shortfalls(&spec, &held)?;
     let probes = proof::judge(&proved.observations, &plan, &canaries);
     refuse_unproved(&probes)?;
@@ -108,6 +114,7 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
         spec,
         report: Report { held, probes, steps },
         groups,
+        reads: reads.ok(),
     })
 }
 
@@ -172,30 +179,47 @@ struct Proved {
     workspace_options: String,
     store: Option<OwnedFd>,
     terminal: Option<OwnedFd>,
+    /// The number of the first process outside.
+    first_process: i32,
 }
 
-/// The first stage of the launcher: a child that leaves as soon as the first process exists.
-struct FirstStage(Child);
+/// The first stage of the launcher: a child that leaves as soon as the first process exists. Both are children of ours,
+/// in a process group of their own.
+struct FirstStage {
+    child: Child,
+    proved: bool,
+}
 
 impl FirstStage {
     /// Waits until the sandbox is built and the prober has tried everything.
     fn proof(&mut self, control: &OwnedFd) -> Result<(FirstProcess, Proved), SandboxError> {
         let deadline = Instant::now() + BUILD_TIMEOUT;
-        let mut first_process = None;
+        let (mut first_process, mut number) = (None, 0);
         loop {
             wait::readable(control.as_fd(), deadline).map_err(SandboxError::prepare("launcher"))?;
             let message = wire::receive::<FromSandbox>(control).map_err(SandboxError::prepare("launcher"))?;
             let (message, fds) = message.ok_or_else(|| gone("the launcher"))?;
             let mut fds = fds.into_iter();
             match message {
-                FromSandbox::Born { .. } => first_process = fds.next().map(FirstProcess::new),
+                FromSandbox::Born { pid } => {
+                    (first_process, number) = (fds.next().map(FirstProcess::new), pid)
+                }
                 FromSandbox::Proved { observations, steps, landlock, workspace_options } => {
                     let first_process = first_process.ok_or_else(|| gone("the first process"))?;
                     let (store, terminal) = match (fds.next(), fds.next()) {
                         (store, None) => (store, None),
                         both => both,
                     };
-                    let proved = Proved { observations, steps, landlock, workspace_options, store, terminal };
+                    self.proved = true;
+                    let proved = Proved {
+                        observations,
+                        steps,
+                        landlock,
+                        workspace_options,
+                        store,
+                        terminal,
+                        first_process: number,
+                    };
                     return Ok((first_process, proved));
                 }
                 FromSandbox::Failed { step, errno, about } => {
@@ -210,8 +234,15 @@ impl FirstStage {
 
 impl Drop for FirstStage {
     fn drop(&mut self) {
-        // It has left, or leaves at once: its end of the socket is closed. It must not stay as a zombie.
-        let _ = self.0.wait();
+        if !self.proved
+            && let Some(group) = Pid::from_raw(self.child.id().cast_signed())
+        {
+            // Whatever became of the two, nobody may have told us of the first process: it goes with the group.
+            let _ = kill_process_group(group, Signal::KILL);
+            while waitpgid(group, WaitOptions::empty()).is_ok_and(|ended| ended.is_some()) {}
+        }
+        // It left as soon as the first process existed. It must not stay as a zombie.
+        let _ = self.child.wait();
     }
 }
 

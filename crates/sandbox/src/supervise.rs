@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use gate::Permit;
 use launcher::message::{FromSandbox, ToSandbox};
 use launcher::wire;
-use model::evidence::{Observed, StepTime, Teardown};
+use model::evidence::{Observed, Reads, StepTime, Teardown};
 use model::limits::DiskMode;
 use model::{Action, Bytes, Ending, Grant, LimitKind, OsText, UnlistedProgram, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -24,6 +24,7 @@ use crate::error::SandboxError;
 use crate::native::Prepared;
 use crate::observe::Recorder;
 use crate::output::{Printed, Sink, Stream, collect};
+use crate::reads::ReadWatch;
 use crate::tool::Program;
 use crate::{fail_point, store, teardown};
 
@@ -102,8 +103,10 @@ impl Prepared {
         self.first_process.end();
         fail_point::reached("run: everything inside has ended");
         let printed = pumps.finish();
+        // An event that nobody took yet keeps the workspace mounted.
+        let reads = self.reads.take().map(ReadWatch::finish);
         let ending = ended.map(|()| ending)?;
-        self.close(action, grant, ending, recorder, printed, wall_time)
+        self.close(action, grant, ending, Seen { recorder, reads }, printed, wall_time)
     }
 
     fn start_message(&self, action: &Action, program: &Program) -> ToSandbox {
@@ -131,7 +134,7 @@ impl Prepared {
         action: Action,
         grant: Grant,
         ending: Ending,
-        recorder: Recorder,
+        Seen { recorder, reads }: Seen,
         printed: Vec<(Stream, Printed)>,
         wall_time: Duration,
     ) -> Result<Execution, SandboxError> {
@@ -153,6 +156,7 @@ impl Prepared {
         usage.memory_peak = counted.memory_peak.unwrap_or(usage.memory_peak);
         let ending = out_of_memory(ending, &counted);
         let mut observed = recorder.observed();
+        observed.reads = reads;
         observed.limits_touched = touched(&grant, &usage, &printed, &ending);
         if counted.pids_refused.is_some_and(|refused| refused > 0) {
             observed.limits_touched.push(LimitKind::Processes);
@@ -255,6 +259,12 @@ fn copy_at_once(from: &mut File, to: &mut File) -> io::Result<()> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// What was seen of a run.
+struct Seen {
+    recorder: Recorder,
+    reads: Option<Reads>,
 }
 
 /// A command that runs.

@@ -74,6 +74,7 @@ fn profile(name: &str, resolved: &ResolvedProfile) -> Vec<Row> {
     let levels = [
         ("minimum.memory_and_cpu", resolved.profile.cgroup_limits, about(MINIMUM, "memory_and_cpu")),
         ("minimum.disk_and_files", resolved.profile.disk_limits, about(MINIMUM, "disk_and_files")),
+        ("minimum.reads", resolved.profile.reads, about(MINIMUM, "reads")),
     ];
     let levels = levels.map(|(key, level, about)| {
         row(&format!("profile.{name}.{key}"), &level.to_string(), resolved.origin(key), about)

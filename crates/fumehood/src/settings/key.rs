@@ -102,6 +102,8 @@ pub enum MinimumSetting {
     MemoryAndCpu(Level),
     /// For the disk and file limits.
     DiskAndFiles(Level),
+    /// For the observation of the files that are read.
+    Reads(Level),
 }
 
 /// Part of a profile.
@@ -194,6 +196,12 @@ pub(super) const MINIMUM: &[Key<MinimumSetting>] = &[
         form: Form::Level,
         about: "The least for the disk and file limits, or nothing runs.",
         make: |value| value.level().map(MinimumSetting::DiskAndFiles),
+    },
+    Key {
+        name: "reads",
+        form: Form::Level,
+        about: "`watched` demands that the files that are read are on the record, which needs root, or nothing runs.",
+        make: |value| value.level().map(MinimumSetting::Reads),
     },
 ];
 

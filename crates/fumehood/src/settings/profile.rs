@@ -123,6 +123,7 @@ impl ResolvedProfile {
             MinimumSetting::DiskAndFiles(level) => {
                 (&mut self.profile.disk_limits, level, "minimum.disk_and_files")
             }
+            MinimumSetting::Reads(level) => (&mut self.profile.reads, level, "minimum.reads"),
         }
     }
 

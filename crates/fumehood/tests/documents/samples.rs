@@ -7,7 +7,9 @@ use model::action::{Base, Principal, StartingPoint};
 use model::change::{Change, ChangeKind, FileKind};
 use model::enforcement::{Held, Layer, Level, Shortfall};
 use model::event::{DecisionRecord, Event, HeldBack, OutputRecord, Verdict};
-use model::evidence::{ConnectionAttempt, Observed, Probe, ProgramStart, ProgramTry, StepTime, Teardown};
+use model::evidence::{
+    ConnectionAttempt, Observed, Probe, ProgramStart, ProgramTry, Reads, StepTime, Teardown,
+};
 use model::grant::{Input, Programs};
 use model::{
     ActionId, Bytes, Digest, Ending, Grant, LimitKind, OsText, Profile, Timestamp, Usage, WorkspacePath,
@@ -125,6 +127,7 @@ pub(crate) fn ended(ending: Ending) -> Event {
             .map(|address| ConnectionAttempt { address: address.to_owned(), pid: 3 })
             .to_vec(),
         connections_dropped: 1,
+        reads: Some(Reads { files: vec![text("/ws/README"), text(HOSTILE)], complete: false }),
         renames_healed: 1,
         limits_touched: vec![LimitKind::Processes, LimitKind::Memory],
     };

@@ -167,7 +167,8 @@ fn read_number(path: &str) -> Saw {
 fn take_descriptor_of_first() -> Saw {
     match sys::try_call(libc::SYS_pidfd_open, [1, 0, 0, 0, 0, 0]) {
         Ok(pidfd) => call(libc::SYS_pidfd_getfd, [pidfd as u64, 0, 0, 0, 0, 0]),
-        Err(error) => Saw::Errno(error.raw_os_error().unwrap_or(0)),
+        // Then nothing was tried, whatever the error is.
+        Err(error) => Saw::Text(format!("no descriptor of the process: {error}")),
     }
 }
 
@@ -224,7 +225,12 @@ fn change_root() -> Saw {
 
 /// Counts the capabilities in the effective, permitted, inheritable and bounding sets.
 fn capabilities_left() -> u64 {
-    let bounding = (0..64).filter(|c| matches!(sys::prctl(libc::PR_CAPBSET_READ, *c, 0), Ok(1))).count();
+    // What cannot be read is not taken for empty; the kernel answers EINVAL to a number that it does not know.
+    let is_gone = |capability: &_| match sys::prctl(libc::PR_CAPBSET_READ, *capability, 0) {
+        Ok(set) => set == 0,
+        Err(error) => error.raw_os_error() == Some(libc::EINVAL),
+    };
+    let bounding = (0..64).filter(|capability| !is_gone(capability)).count();
     let sets = rustix::thread::capabilities(None);
     let held = sets.map_or(u32::MAX, |sets| {
         [sets.effective, sets.permitted, sets.inheritable].iter().map(|set| set.bits().count_ones()).sum()
@@ -235,8 +241,11 @@ fn capabilities_left() -> u64 {
 /// Counts descriptors above the standard streams that `execve` would leave open.
 fn descriptors_left() -> u64 {
     let stays = |fd: &u64| {
-        sys::try_call(libc::SYS_fcntl, [*fd, libc::F_GETFD as u64, 0, 0, 0, 0])
-            .is_ok_and(|flags| flags & i64::from(libc::FD_CLOEXEC) == 0)
+        match sys::try_call(libc::SYS_fcntl, [*fd, libc::F_GETFD as u64, 0, 0, 0, 0]) {
+            Ok(flags) => flags & i64::from(libc::FD_CLOEXEC) == 0,
+            // What cannot be looked at is not taken for closed.
+            Err(error) => error.raw_os_error() != Some(libc::EBADF),
+        }
     };
     let inherited = (3..1024).filter(stays).count() as u64;
     // The streams themselves must be there: an empty place could be filled by the next file that is opened.

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, IntoRawFd, OwnedFd, RawFd};
 use launcher::message::{Observation, ToSandbox};
 use launcher::plan::Plan;
 use launcher::wire;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::{Context, Done, Failure};
@@ -68,7 +69,7 @@ pub(crate) fn run(plan: &Plan, given: Given) -> ! {
 
 /// Takes the last steps before the filter: a session, the streams, and no other descriptor.
 fn prepare(plan: &Plan, given: Given) -> Done<OwnedFd> {
-    sys::reset_signals();
+    sys::reset_signals().during("signals", "reset")?;
     if !leaves_out(plan, "session") {
         rustix::process::setsid().during("session", "setsid")?;
     }
@@ -164,12 +165,15 @@ fn execute(argv: &[CString], environment: &[CString]) -> i32 {
         let directory = if directory.is_empty() { b"." } else { directory };
         let Ok(file) = CString::new([directory, b"/", program.as_bytes()].concat()) else { continue };
         // The record lists what is executed, not where it was looked for.
-        if rustix::fs::stat(file.as_c_str()).is_err() {
-            continue;
+        match rustix::fs::stat(file.as_c_str()) {
+            Ok(_) => {}
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => continue,
+            Err(error) => return error.raw_os_error(),
         }
         match execute_file(&file, argv, environment) {
             libc::ENOENT | libc::ENOTDIR => {}
-            errno => best = errno,
+            libc::EACCES => best = libc::EACCES,
+            errno => return errno,
         }
     }
     best

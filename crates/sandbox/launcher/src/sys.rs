@@ -103,22 +103,35 @@ fn mount_setattr(mount: BorrowedFd<'_>, set: u64, userns_fd: u64, recursive: boo
 
 /// Returns a user namespace whose map says how the ids of a mount are shown. The process that carried it is gone.
 fn user_namespace_with(map: IdMap) -> io::Result<OwnedFd> {
-    let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
+    let parent = rustix::process::getpid();
     let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
     // SAFETY: a raw clone with a null stack is a fork of this single-threaded process.
     let pid = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
     check(pid)?;
     if pid == 0 {
-        drop(write);
-        // Waits until the other side has written the map and opened the namespace.
-        let _ = rustix::io::read(&read, &mut [0; 1]);
-        exit_now(0);
+        carry_namespace(parent);
     }
-    let opened = write_id_maps(pid, map);
-    drop(write);
+    let opened = write_id_maps(pid, map)?;
+    // When something before this fails, this process leaves, and the other one with it.
     let child = rustix::process::Pid::from_raw(i32::try_from(pid).unwrap_or(-1));
+    if let Some(child) = child {
+        rustix::process::kill_process(child, rustix::process::Signal::KILL)?;
+    }
     rustix::process::waitpid(child, rustix::process::WaitOptions::empty())?;
-    opened
+    Ok(opened)
+}
+
+/// Stays until it is killed, at the latest when its parent ends.
+fn carry_namespace(parent: rustix::process::Pid) -> ! {
+    let ends = prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as _, 0);
+    // The parent may have ended before that was said.
+    if ends.is_err() || rustix::process::getppid() != Some(parent) {
+        exit_now(1);
+    }
+    loop {
+        // SAFETY: waits for a signal, whatever it is.
+        unsafe { libc::pause() };
+    }
 }
 
 fn write_id_maps(pid: libc::c_long, map: IdMap) -> io::Result<OwnedFd> {
@@ -177,8 +190,13 @@ pub(crate) fn load_filter(program: &[Instruction], listen: bool) -> io::Result<O
     }
     let killable = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
     // Kernels before 5.19 do not know the second flag; without it a signal can interrupt a notified call.
-    let listener =
-        seccomp(killable, &program).or_else(|_| seccomp(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, &program))?;
+    let listener = match seccomp(killable, &program) {
+        // A kernel that does not know the flag (before 5.19) is no reason to give up; every other error is.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+            seccomp(libc::SECCOMP_FILTER_FLAG_NEW_LISTENER, &program)?
+        }
+        loaded => loaded?,
+    };
     // SAFETY: with NEW_LISTENER the call returns a new descriptor that nobody else owns.
     Ok(Some(unsafe { OwnedFd::from_raw_fd(listener) }))
 }
@@ -318,16 +336,21 @@ pub(crate) fn signal_descriptor(signals: &[i32]) -> io::Result<OwnedFd> {
 }
 
 /// Gives every signal its default disposition and lets all of them through, as a new program expects.
-pub(crate) fn reset_signals() {
+pub(crate) fn reset_signals() -> io::Result<()> {
     for signal in 1..=64 {
-        // SAFETY: SIG_DFL is no function of ours. The calls for SIGKILL, SIGSTOP and unknown numbers fail, which
-        // changes nothing.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // SAFETY: SIG_DFL is no function of ours.
+        if unsafe { libc::signal(signal, libc::SIG_DFL) } == libc::SIG_ERR {
+            let error = io::Error::last_os_error();
+            // SIGKILL, SIGSTOP and what the C library keeps for itself cannot be set, and need not be.
+            if error.raw_os_error() != Some(libc::EINVAL) {
+                return Err(error);
+            }
+        }
     }
     // SAFETY: `sigset_t` is plain bytes, and all zeros is the empty set on Linux.
     let empty: libc::sigset_t = unsafe { zeroed() };
     // SAFETY: the set is valid; the old one is not wanted.
-    unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const empty, std::ptr::null_mut()) };
+    check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const empty, std::ptr::null_mut()) }.into())
 }
 
 /// Closes every descriptor from `first` on.

@@ -76,7 +76,7 @@ impl Bench {
         Self { state_below: path.to_owned(), ..Self::new() }
     }
 
-    fn state(&self) -> PathBuf {
+    pub(crate) fn state(&self) -> PathBuf {
         self.directory.path().join(&self.state_below).join("state")
     }
 
@@ -153,7 +153,8 @@ impl Bench {
         let now = Timestamp::from_nanos(1);
         let classes =
             action.request().tool.writes().iter().map(|path| (path.clone(), Classes::new())).collect();
-        let facts = Facts { classes, ..Facts::new(self.grant.profile.clone(), now) };
+        let inputs = self.grant.inputs.clone();
+        let facts = Facts { classes, inputs, ..Facts::new(self.grant.profile.clone(), now) };
         let decision = self.gate.decide(action, &facts);
         let receipt = self.log.append(&about, &decision.event(), now).expect("a receipt");
         match decision {

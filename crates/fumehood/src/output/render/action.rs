@@ -5,7 +5,7 @@ use model::action::Principal;
 use model::change::ChangeKind;
 use model::enforcement::{Held, Level};
 use model::event::Verdict;
-use model::evidence::{Observed, Probe, Teardown};
+use model::evidence::{Observed, Probe, Reads, Teardown};
 use model::text::escape;
 
 use super::super::shape::{
@@ -190,6 +190,16 @@ fn observed(page: &mut Page, observed: &Observed, most: usize) {
     page.lines("unlisted", shortened(refused, number, dropped, most));
     let tried = observed.connections.iter().map(|attempt| escape(&attempt.address).into_owned());
     page.lines("connects", shortened(tried, observed.connections.len(), observed.connections_dropped, most));
+    match &observed.reads {
+        None => page.line("reads", "not observed"),
+        Some(Reads { files, complete }) => {
+            let shown = shortened(files.iter().map(ToString::to_string), files.len(), 0, most);
+            page.lines("reads", shown);
+            if !complete {
+                page.line("", "and others: there were too many to keep");
+            }
+        }
+    }
     let limits: Vec<String> = observed.limits_touched.iter().map(ToString::to_string).collect();
     if !limits.is_empty() {
         page.line("limits met", &limits.join(", "));

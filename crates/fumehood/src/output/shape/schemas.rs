@@ -157,6 +157,10 @@ pub(super) fn observed(generator: &mut SchemaGenerator) -> Schema {
         "pid": pid.clone(),
         "layer": {"type": "string", "description": "What stands in its way: `root` where the file is not there, `landlock` where it is."},
     }));
+    let reads = json!({
+        "files": list(name.clone()),
+        "complete": {"type": "boolean", "description": "Whether these are all that were opened."},
+    });
     let connection = object(json!({"address": {"type": "string"}, "pid": pid}));
     json_schema!({
         "type": "object",
@@ -168,6 +172,7 @@ pub(super) fn observed(generator: &mut SchemaGenerator) -> Schema {
             "unlisted_programs_dropped": COUNT(),
             "connections": list(connection),
             "connections_dropped": COUNT(),
+            "reads": {"anyOf": [object(reads), {"type": "null"}]},
             "renames_healed": COUNT(),
             "limits_touched": {"type": "array", "items": {"type": "string"}},
         },

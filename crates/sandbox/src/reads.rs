@@ -1,0 +1,168 @@
+//! Watches which files of the workspace and the inputs are opened: as root, by fanotify on their mounts.
+//!
+//! It is evidence, not a wall. A file is told once: after that the kernel ignores it, so the cost is that of the
+//! different files and not of the openings. Where there are too many of those, watching ends and the record says so.
+//!
+//! Only a profile that demands it has it: the kernel takes about 10 ms to give up a group that watched a mount, which is
+//! as much as a whole sandbox costs. We wait for that in a thread, but a program that ends has to wait for its threads.
+
+use std::collections::BTreeSet;
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
+
+use model::evidence::Reads;
+use model::{Level, OsText};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::io::Errno;
+
+use crate::spec::Spec;
+use crate::sys;
+
+/// Files that are kept one by one. What a large build opens stays below; each costs its path in the record.
+const READS_MAX: usize = 5000;
+/// Bytes of events that are read at once.
+const BUFFER: usize = 16 << 10;
+
+/// Watches the openings of one sandbox.
+#[derive(Debug)]
+pub(crate) struct ReadWatch {
+    stop: OwnedFd,
+    watcher: Option<JoinHandle<(Reads, OwnedFd)>>,
+}
+
+/// Why the files that are read are not observed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoReads {
+    /// The profile does not demand it.
+    #[error("reads are not observed: the profile does not demand it")]
+    NotDemanded,
+    /// The kernel lets only root watch a mount.
+    #[error("reads are not observed: only root can watch a mount")]
+    NotRoot,
+    /// The kernel refused.
+    #[error("reads are not observed: {what}: {source}")]
+    Refused {
+        /// What.
+        what: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl ReadWatch {
+    /// Starts to watch. To be called when the sandbox stands and nothing of the command runs: `first_process` is its
+    /// first process, through which its mounts are found.
+    pub(crate) fn start(spec: &Spec, first_process: i32) -> Result<Self, NoReads> {
+        if spec.grant.profile.reads == Level::Absent {
+            return Err(NoReads::NotDemanded);
+        }
+        if !rustix::process::geteuid().is_root() {
+            return Err(NoReads::NotRoot);
+        }
+        let refused = |what| move |source| NoReads::Refused { what, source };
+        let group = sys::file_notifications().map_err(refused("fanotify"))?;
+        for place in places(spec) {
+            let inside = place.strip_prefix("/").unwrap_or(&place);
+            let path = Path::new(&format!("/proc/{first_process}/root")).join(inside);
+            let path = CString::new(path.as_os_str().as_bytes())
+                .map_err(|error| NoReads::Refused { what: "a path", source: io::Error::other(error) })?;
+            sys::notify_of_opens(group.as_fd(), &path)
+                .map_err(refused("the mount of the workspace or an input"))?;
+        }
+        let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| refused("eventfd")(error.into()))?;
+        let stopped = stop.try_clone().map_err(refused("eventfd"))?;
+        let watcher = std::thread::spawn(move || Watcher::new(group).until(&stopped));
+        Ok(Self { stop, watcher: Some(watcher) })
+    }
+
+    /// Ends watching when everything inside has ended, and returns what was opened.
+    pub(crate) fn finish(mut self) -> Reads {
+        self.end()
+    }
+
+    fn end(&mut self) -> Reads {
+        let Some(watcher) = self.watcher.take() else { return Reads::default() };
+        // It cannot be full after one.
+        let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
+        let Ok((reads, group)) = watcher.join() else { return Reads::default() };
+        std::thread::spawn(move || drop(group));
+        reads
+    }
+}
+
+impl Drop for ReadWatch {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Returns where the workspace and the inputs are inside.
+fn places(spec: &Spec) -> Vec<PathBuf> {
+    let inputs = spec.grant.inputs.iter().map(|input| Path::new("/inputs").join(&input.name));
+    [spec.workspace.path.clone()].into_iter().chain(inputs).collect()
+}
+
+struct Watcher {
+    group: OwnedFd,
+    files: BTreeSet<OsText>,
+    complete: bool,
+}
+
+impl Watcher {
+    fn new(group: OwnedFd) -> Self {
+        Self { group, files: BTreeSet::new(), complete: true }
+    }
+
+    /// Takes events until it is told to stop, and then those that are still there.
+    fn until(mut self, stop: &OwnedFd) -> (Reads, OwnedFd) {
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            let mut fds = [PollFd::new(&self.group, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+            let waited = poll(&mut fds, None);
+            let stops = !fds[1].revents().is_empty() || waited.is_err_and(|error| error != Errno::INTR);
+            self.complete &= self.take_all(&mut buffer).is_ok();
+            if stops {
+                let reads = Reads { files: self.files.into_iter().collect(), complete: self.complete };
+                return (reads, self.group);
+            }
+        }
+    }
+
+    fn take_all(&mut self, buffer: &mut [u8]) -> io::Result<()> {
+        loop {
+            let events = match sys::opened_files(self.group.as_fd(), buffer) {
+                Ok(events) if events.is_empty() => return Ok(()),
+                Ok(events) => events,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            for file in events {
+                match file {
+                    Some(file) => self.take(&file),
+                    // The queue of the kernel was full.
+                    None => self.complete = false,
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, file: &OwnedFd) {
+        if self.files.len() >= READS_MAX {
+            // Nothing more is asked for, so that a command that opens everything is not slowed down for nothing.
+            self.complete = false;
+            let _ = sys::forget_mounts(self.group.as_fd());
+            return;
+        }
+        // A kernel that cannot ignore it tells it again; it is kept once in any case.
+        let _ = sys::forget_opens(self.group.as_fd(), file.as_fd());
+        let path = rustix::fs::readlink(format!("/proc/self/fd/{}", file.as_raw_fd()), Vec::new());
+        match path.map(|path| OsText::new(path.into_bytes())) {
+            Ok(Ok(path)) => drop(self.files.insert(path)),
+            _ => self.complete = false,
+        }
+    }
+}
