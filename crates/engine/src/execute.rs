@@ -279,7 +279,7 @@ impl Engine {
             Base::Live => host_edits::since(began, &report, &stats, &base)?,
             Base::Commit { .. } => Vec::new(),
         };
-        ignore_rules::mark(&mut report.changes, &run.base);
+        ignore_rules::mark(&mut report.changes, &run.base, &stack);
         let held = inspect::inspect(stack, &report, Rules::built_in())?.held().to_vec();
         fail_point::reached("inspection: it is judged");
         Ok(Looked { report, held, host_edits })

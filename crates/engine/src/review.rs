@@ -75,7 +75,7 @@ impl Engine {
         let stack = self.stack(task, &layers)?;
         let mut report = layer::read(&stack, Bounds::default())?;
         masks::add(&mut report, self.made_credentials(&task.id, &stack)?);
-        ignore_rules::mark(&mut report.changes, &self.base_of(task));
+        ignore_rules::mark(&mut report.changes, &self.base_of(task), &stack);
         if let Scope::ToApply { include_ignored } = scope {
             report
                 .changes

@@ -18,11 +18,24 @@ pub(super) fn undo(context: &Context<'_>, args: &UndoArgs) -> Result<Exit, CliEr
     if args.applied {
         return taken_back(context, &engine, args);
     }
-    let task = choose(context, &engine, &args.which)?;
+    let task =
+        choose(context, &engine, &args.which).map_err(|error| after_apply(context, &engine, args, error))?;
     let first = first_to_go(&engine, &task, args)?;
     let document = UndoDocument { layers: engine.undo(&task, Some(&first))?, task: task.id };
     context.console.answer(&document, |paint| render::undo(&document, paint));
     Ok(Exit::Success)
+}
+
+/// Names the way back where the changes are in the directory already.
+fn after_apply(context: &Context<'_>, engine: &Engine, args: &UndoArgs, error: CliError) -> CliError {
+    let applied = args.which.task.is_none().then(|| context.workspace(args.which.workspace.as_deref()).ok());
+    let applied = applied.flatten().and_then(|workspace| engine.last_applied(&workspace.key).ok().flatten());
+    match (error, applied) {
+        (CliError::Cannot(text), Some(_)) => CliError::Cannot(format!(
+            "{text}; `fumehood undo --applied` takes back what the last apply wrote"
+        )),
+        (error, _) => error,
+    }
 }
 
 /// Puts back what the last apply overwrote.

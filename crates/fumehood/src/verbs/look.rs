@@ -51,8 +51,9 @@ pub(super) fn show(context: &Context<'_>, args: &ShowArgs) -> Result<Exit, CliEr
 pub(super) fn why(context: &Context<'_>, args: &WhyArgs) -> Result<Exit, CliError> {
     let engine = context.engine()?;
     let action = choose_action(context, &engine, args.action.as_ref(), args.workspace.as_deref())?;
-    let causes = explain(&of_stored(&engine, &action)?);
-    context.console.answer(&causes, |paint| render::why(&causes, paint));
+    let document = of_stored(&engine, &action)?;
+    let causes = explain(&document);
+    context.console.answer(&causes, |paint| render::why(&document, &causes, paint));
     Ok(Exit::Success)
 }
 

@@ -42,6 +42,34 @@ fn a_diff_is_for_people_for_git_and_for_scripts() {
 }
 
 #[test]
+fn a_cache_that_ignores_itself_is_no_change_and_nothing_else_can_be_hidden() {
+    let bench = Bench::new();
+    let cache = bench.sh("mkdir -p .cache/v; echo '*' > .cache/.gitignore; echo x > .cache/v/x");
+    assert!(cache.err.ends_with("; no changes but 4 that git ignores\n"), "{cache:?}");
+    let again = bench.sh("echo y > .cache/v/y");
+    assert!(again.err.ends_with("; no changes but 1 that git ignores\n"), "{again:?}");
+    bench.sh("echo '*' > src/.gitignore; echo hidden > src/new; echo '*' >> .gitignore; echo other > other; mkdir empty");
+    let names = bench.run(&["diff", "--name-only"]).out;
+    assert_eq!(names, ".gitignore\nempty\nother\nsrc/.gitignore\nsrc/new\n");
+}
+
+#[test]
+fn the_next_step_is_named_where_a_verb_has_nothing_to_say() {
+    let bench = Bench::new();
+    let missing = bench.run(&["run", "--", "nosuch"]);
+    assert!(
+        missing.code == Some(127) && missing.err.contains("found no program `nosuch` in the sandbox"),
+        "{missing:?}"
+    );
+    bench.sh("echo more >> README; exit 3");
+    let why = bench.run(&["why"]).out;
+    assert!(why.contains("it exited with 3 by itself") && why.contains("work offline"), "{why}");
+    assert_eq!(bench.run(&["apply"]).code, Some(0));
+    let undo = bench.run(&["undo"]);
+    assert!(undo.code == Some(125) && undo.err.contains("`fumehood undo --applied`"), "{undo:?}");
+}
+
+#[test]
 fn what_git_changed_of_its_own_is_one_matter_and_no_change() {
     let bench = Bench::new();
     let commit = "git -c user.name=t -c user.email=t@example.org commit --quiet --all --allow-empty -m";

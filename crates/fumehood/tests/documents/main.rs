@@ -127,7 +127,7 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
         shown.push(render::action(&document, Paint::PLAIN, false));
         shown.push(render::outcome_line(&document, Paint::PLAIN));
         shown.push(render::reproduced(&reproduce_document(&document), Paint::PLAIN));
-        shown.push(render::why(&why(&document), Paint::PLAIN));
+        shown.push(render::why(&document, &why(&document), Paint::PLAIN));
         shown.push(render::log(&[LogRow::of(&document)], Paint::PLAIN));
     }
     shown.push(render::task(&task_document(Vec::new()), Paint::PLAIN));

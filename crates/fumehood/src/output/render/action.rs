@@ -1,12 +1,12 @@
 //! One action, for people.
 
-use model::Bytes;
 use model::action::Principal;
 use model::change::ChangeKind;
 use model::enforcement::{Held, Level};
 use model::event::Verdict;
 use model::evidence::{Observed, Probe, Reads, Teardown};
 use model::text::escape;
+use model::{Bytes, Ending};
 
 use super::super::shape::{
     ActionDocument, ChangePart, DecisionPart, EndPart, InspectionPart, NotStartedPart, RequestPart,
@@ -274,6 +274,13 @@ fn beside(part: &InspectionPart) -> String {
 pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
     let id = paint.name(&document.action);
     let ended = match (&document.end, &document.not_started, &document.decision) {
+        (Some(end), _, _) if matches!(end.ending, Ending::NotFound) => {
+            let argv = document.request.iter().flat_map(|request| request.argv.first());
+            format!(
+                "found no program {}in the sandbox",
+                argv.map(|program| format!("`{program}` ")).collect::<String>()
+            )
+        }
         (Some(end), _, _) => format!("{} after {}", end.ending, span(end.usage.wall_time_ms)),
         (None, Some(part), _) => format!("{}: {}", paint.bad("did not start"), escape(&part.reason)),
         (None, None, Some(decision)) if !decision.is_yes() => {

@@ -1,12 +1,21 @@
 //! Why something was stopped, for people.
 
-use super::super::shape::{Cause, WhyDocument};
+use super::super::shape::{ActionDocument, Cause, WhyDocument};
 use super::super::style::Paint;
 
 /// Explains each cause in a sentence, with the rule or layer and the next step.
-pub fn why(document: &WhyDocument, paint: Paint) -> String {
+pub fn why(action: &ActionDocument, document: &WhyDocument, paint: Paint) -> String {
     if document.causes.is_empty() {
-        return format!("nothing stood in the way of {}\n", paint.name(&document.action));
+        let mut text = format!("nothing was seen to stand in the way of {}\n", paint.name(&document.action));
+        // Tools of packages are told to work offline, so they give up before they try the network.
+        if let Some(end) = action.end.as_ref().filter(|end| !end.ending.succeeded()) {
+            text.push_str(&format!(
+                "  it {} by itself: `fumehood show --output` shows what it printed\n  inside there is no network, and \
+                 package managers work offline: fetch what they need outside first\n",
+                end.ending
+            ));
+        }
+        return text;
     }
     document.causes.iter().map(|cause| one(cause, paint)).collect::<Vec<_>>().join("\n")
 }
