@@ -136,11 +136,12 @@ fn worth_trying(made: &[Made]) -> Vec<Made> {
     made.iter().copied().filter(|made| !fails_anyway(made)).collect()
 }
 
-/// Returns the calls to try and the errors to try each with: a sample, each kind of call of each role (`kinds`), or
-/// all of them (`all`).
+/// Returns the calls to try and the errors to try each with: a sample, the first and the last of each kind of call of
+/// each role (`kinds`), or all of them (`all`).
 fn chosen(calls: &[Made]) -> (Vec<&Made>, &'static [i32]) {
-    let mut seen = BTreeSet::new();
-    let kinds: Vec<&Made> = calls.iter().filter(|made| seen.insert((made.role, made.call))).collect();
+    let (mut first, mut last) = (BTreeSet::new(), BTreeSet::new());
+    let mut kinds: Vec<&Made> = calls.iter().filter(|made| first.insert((made.role, made.call))).collect();
+    kinds.extend(calls.iter().rev().filter(|made| last.insert((made.role, made.call))));
     match std::env::var(MODE).as_deref() {
         Ok("all") => (calls.iter().collect(), &ERRORS),
         Ok("kinds") => (kinds, &ERRORS),
@@ -186,7 +187,8 @@ fn every_call_of_the_launcher_fails_once_and_nothing_runs_and_nothing_stays() {
         match start.seen.failed {
             Some(call) => {
                 tried += 1;
-                wrong.extend(judge(&Made { call, ..**made }, errno, &start).err());
+                let judged = judge(&Made { call, ..**made }, errno, &start);
+                wrong.extend(judged.err().inspect(|why| println!("wrong: {why}")));
             }
             // It is killed as soon as its namespace was taken, and may not have come that far.
             None if made.role == Role::IdMap => killed += 1,
