@@ -27,6 +27,20 @@ pub const MAY_KNOW: &[(&str, &[&str])] = &[
             "fumehood-agent",
         ],
     ),
+    (
+        "fumehood-fuzz",
+        &[
+            "fumehood-model",
+            "fumehood-launcher",
+            "fumehood-audit",
+            "fumehood-gate",
+            "fumehood-sandbox",
+            "fumehood-inspect",
+            "fumehood-engine",
+            "fumehood-agent",
+            "fumehood",
+        ],
+    ),
     ("xtask", &["fumehood-model"]),
 ];
 

@@ -3,13 +3,11 @@
 //! The crates' own tests do the work: `crates/fumehood/tests/soak` has a small form for every change and takes
 //! the number of rounds from `FUMEHOOD_SOAK_RUNS` and `FUMEHOOD_SOAK_KILLS`; the lines that it prints with
 //! `soak: ` in front are the result. `crates/sandbox/tests/faults` has a sample for every change and tries all calls when
-//! `FUMEHOOD_SOAK_FAULTS` says so.
+//! `FUMEHOOD_SOAK_FAULTS` says so. `fuzz/tests/seconds.rs` goes on for `FUMEHOOD_FUZZ_SECONDS`, with `fuzz: ` in front.
 
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::Args;
 
 use crate::bench::machine;
@@ -26,7 +24,7 @@ pub struct Options {
     /// Runs whose supervisor is killed at a random point
     #[arg(long, default_value_t = 500)]
     kills: u32,
-    /// Minutes for each fuzz target; 0 leaves fuzzing out
+    /// Minutes for each fuzz target, one after another; 0 leaves fuzzing out
     #[arg(long, default_value_t = 10)]
     fuzz_minutes: u32,
 }
@@ -79,35 +77,12 @@ fn tell(cargo: &mut Command, report: &mut Vec<String>) -> Result<Tally> {
 }
 
 fn fuzz(repo: &Repo, minutes: u32, report: &mut Vec<String>) -> Result<Tally> {
-    let targets = fuzz_targets(repo)?;
-    if !run::command("cargo").args(["fuzz", "--version"]).output().is_ok_and(|done| done.status.success()) {
-        run::succeed("install cargo-fuzz", run::cargo().args(["install", "--locked", "cargo-fuzz"]))?;
-    }
-    let mut tally = Tally::default();
-    for target in targets {
-        say::step(&format!("fuzz {target} for {minutes} minutes"));
-        let mut cargo =
-            repo.cargo(&["fuzz", "run", &target, "--", &format!("-max_total_time={}", minutes * 60)]);
-        // The fuzzer's instrumentation is not stabilised; this lets the pinned toolchain build it.
-        let (status, output) = run::tee(cargo.env("RUSTC_BOOTSTRAP", "1"))?;
-        let rounds =
-            output.lines().rev().find_map(|line| line.strip_prefix("Done ")).unwrap_or("not counted");
-        report.push(format!(
-            "- fuzz {target}: {rounds}, {}",
-            if status.success() { "no crash" } else { "CRASHED" }
-        ));
-        tally += if status.success() { Tally { passed: 1, ..Tally::default() } } else { Tally::ONE_FAILURE };
-    }
-    Ok(tally)
-}
-
-fn fuzz_targets(repo: &Repo) -> Result<Vec<String>> {
-    let folder: PathBuf = repo.root.join("fuzz/fuzz_targets");
-    let entries = fs::read_dir(&folder)
-        .with_context(|| format!("there is nothing to fuzz at `{}`", folder.display()))?;
-    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let mut targets: Vec<String> =
-        names.filter_map(|name| name.strip_suffix(".rs").map(str::to_owned)).collect();
-    targets.sort();
-    Ok(targets)
+    say::step(&format!("each fuzz target for {minutes} minutes"));
+    let mut cargo = repo.cargo(&["test", "--profile", "fuzz", "--locked", "--package", "fumehood-fuzz"]);
+    cargo.args(["--test", "seconds", "--", "--nocapture"]).env("TMPDIR", scratch::place());
+    let (status, output) = run::tee(cargo.env("FUMEHOOD_FUZZ_SECONDS", (minutes * 60).to_string()))?;
+    report.extend(
+        output.lines().filter_map(|line| line.strip_prefix("fuzz: ")).map(|line| format!("- fuzz {line}")),
+    );
+    Ok(Tally::of_cargo_test(&output, status.success()))
 }

@@ -17,3 +17,21 @@ pub use client::{Client, Settings, Timeouts};
 pub use endpoint::Endpoint;
 pub use error::ClientError;
 pub use retry::Retry;
+
+/// Reads a whole stream as the client does, for the fuzz targets.
+///
+/// # Errors
+/// With what is wrong with it.
+#[doc(hidden)]
+pub fn read_stream(bytes: &[u8]) -> Result<crate::conversation::Turn, String> {
+    let mut assembly = assemble::Assembly::default();
+    let mut events = sse::Events::new(bytes);
+    while let Some(event) = events.next().map_err(|error| format!("{error:?}"))? {
+        match event {
+            sse::Event::Comment => {}
+            sse::Event::Data(data) if data.trim() == "[DONE]" => break,
+            sse::Event::Data(data) => assembly.add(&data).map_err(|error| format!("{error:?}"))?,
+        }
+    }
+    if assembly.is_whole() { Ok(assembly.into_parts().0) } else { Err("it was cut".to_owned()) }
+}

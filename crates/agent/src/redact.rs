@@ -38,7 +38,7 @@ const SHAPES: &[(&str, &str)] = &[
     ("sendgrid-key", r"\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}"),
     ("json-web-token", r"\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}"),
     ("bearer-token", r"(?i)\bbearer\s+(?P<v>[A-Za-z0-9._~+/-]{20,}=*)"),
-    ("url-password", r#"\b[a-z][a-z0-9+.-]{1,20}://[^/\s:@"'\\]{0,64}:(?P<v>[^/\s@"'\\]{3,})@"#),
+    ("url-password", r#"\b[a-z][a-z0-9+.-]{1,20}://[^/\s:@"'\\]{0,64}:(?P<v>[^/\s"'\\]{3,})@"#),
 ];
 
 /// [`SHAPES`], made into searchers once.
@@ -220,6 +220,7 @@ mod tests {
             ),
             ("AKIAABCDEFGHIJKLMNOP".to_owned(), "[redacted:aws-key]".to_owned()),
             ("pg://ada:hunter2@db/x".to_owned(), "pg://ada:[redacted:url-password]@db/x".to_owned()),
+            ("pg://ada:hu@nt@er2@db/x".to_owned(), "pg://ada:[redacted:url-password]@db/x".to_owned()),
         ];
         for (text, expected) in cases {
             assert_eq!(secrets.redact(&text), expected);

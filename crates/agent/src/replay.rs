@@ -11,6 +11,15 @@ mod script;
 mod server;
 mod transcript;
 
+/// Reads a request as the server does, for the fuzz targets.
+///
+/// # Errors
+/// When it is not one.
+#[doc(hidden)]
+pub fn read_request_head(bytes: &[u8]) -> std::io::Result<()> {
+    http::read_request(bytes).map(drop)
+}
+
 pub use server::ReplayServer;
 pub use transcript::{
     Call, Delivery, Fault, Figures, Header, PlayedTurn, Transcript, TranscriptError, TranscriptFault,

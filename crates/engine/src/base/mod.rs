@@ -46,7 +46,7 @@ git clone --quiet --no-checkout --no-hardlinks --template= -- "$PWD" "$base"
 git -C "$base" config --remove-section remote.origin
 git remote | while IFS= read -r name; do
     url=$(git config --get "remote.$name.url" |
-        sed -e 's#^\(https\{0,1\}://\)[^/@]*@#\1#' -e 's#^\([a-z+]*://[^/@:]*\):[^/@]*@#\1@#')
+        sed -e 's#^\(https\{0,1\}://\)[^/]*@#\1#' -e 's#^\([a-z+]*://[^/@:]*\):[^/]*@#\1@#')
     git -C "$base" remote add -- "$name" "$url"
 done
 git -C "$base" checkout --quiet --force --detach "$1" --

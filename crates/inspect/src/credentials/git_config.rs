@@ -4,9 +4,10 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex};
 
-/// `scheme://user:password@` or `scheme://token@`, also in the head of a section.
+/// `scheme://user:password@` or `scheme://token@`, also in the head of a section. A password may hold `@` itself: git
+/// takes the last one for the end.
 static ADDRESS: LazyLock<Regex> =
-    LazyLock::new(|| compile(r#"(?i)\b([a-z][a-z0-9+.-]*://)([^\s/@"'<>\\]+)@"#));
+    LazyLock::new(|| compile(r#"(?i)\b([a-z][a-z0-9+.-]*://)([^\s/"'<>\\]+)@"#));
 /// Headers and passwords that git sends.
 static SECRET: LazyLock<Regex> = LazyLock::new(|| {
     compile(
@@ -69,6 +70,12 @@ mod tests {
             clean.contains("[url \"https://git.test/\"]\n\tinsteadOf = x:")
                 && clean.contains("extraheader = \n")
         );
+    }
+
+    #[test]
+    fn a_password_with_an_at_sign_leaves_no_piece_of_itself() {
+        let clean = without_credentials(b"[remote \"o\"]\n\turl = https://ada:hunt@er@22@git.test/a.git\n");
+        assert_eq!(clean, b"[remote \"o\"]\n\turl = https://git.test/a.git\n");
     }
 
     #[test]

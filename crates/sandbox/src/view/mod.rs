@@ -19,6 +19,8 @@ mod environment;
 mod error;
 mod etc;
 mod files;
+#[doc(hidden)]
+pub mod foreign;
 mod host;
 mod piece;
 mod programs;
