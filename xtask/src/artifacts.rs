@@ -46,16 +46,26 @@ pub struct TestBinary {
     pub package_directory: PathBuf,
 }
 
-/// Builds the test binaries of the workspace with these features, and returns them. What is built already is only
-/// listed.
+/// Builds the test binaries of the workspace and returns them. What is built already is only listed.
 ///
 /// # Errors
 /// When they do not compile.
-pub fn test_binaries(repo: &Repo, features: &[String]) -> Result<Vec<TestBinary>> {
-    let mut cargo = repo.cargo(&["test", "--workspace", "--locked", "--no-run", "--message-format=json"]);
-    if !features.is_empty() {
-        cargo.arg("--features").arg(features.join(","));
-    }
+pub fn test_binaries(repo: &Repo) -> Result<Vec<TestBinary>> {
+    binaries(repo, &["--workspace".to_owned()])
+}
+
+/// Builds the test binaries of some packages with these features, and returns them.
+///
+/// # Errors
+/// When they do not compile.
+pub fn test_binaries_of(repo: &Repo, packages: &[String], features: &[String]) -> Result<Vec<TestBinary>> {
+    let packages = packages.iter().map(|name| format!("--package={name}"));
+    binaries(repo, &packages.chain([format!("--features={}", features.join(","))]).collect::<Vec<_>>())
+}
+
+fn binaries(repo: &Repo, which: &[String]) -> Result<Vec<TestBinary>> {
+    let mut cargo = repo.cargo(&["test", "--locked", "--no-run", "--message-format=json"]);
+    cargo.args(which);
     let messages = run::output("build the test binaries", cargo.stderr(Stdio::piped()))?;
     parse(&String::from_utf8_lossy(&messages))
 }

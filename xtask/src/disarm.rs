@@ -15,7 +15,7 @@ use model::LimitKind;
 
 use crate::artifacts::{self, TestBinary};
 use crate::guarantees::{self, Guarantee, NamedTest};
-use crate::repo::Repo;
+use crate::repo::{Package, Repo};
 use crate::tally::Tally;
 use crate::{run, say, scratch, setup};
 
@@ -31,6 +31,13 @@ pub struct Options {
     /// One mutant of each kind, for every change
     #[arg(long)]
     sample: bool,
+}
+
+impl Options {
+    /// Returns what every change runs.
+    pub fn sample() -> Self {
+        Self { only: None, sample: true }
+    }
 }
 
 /// What was built with the mutants compiled in.
@@ -52,8 +59,9 @@ pub fn run(repo: &Repo, options: &Options) -> Result<Tally> {
     if rows.is_empty() {
         bail!("no row of docs/guarantees.md has a mutant that was asked for");
     }
-    let built = build(repo)?;
+    let built = build(repo, &rows)?;
     let mut tally = Tally::default();
+    tally += every_mutant_is_noticed(&built)?;
     for row in &rows {
         match one(&built, row) {
             Ok(()) => tally.passed += 1,
@@ -87,18 +95,40 @@ fn kind(mutant: &str) -> &str {
     }
 }
 
-fn build(repo: &Repo) -> Result<Built> {
+/// The packages that are built in any case: the program, and the one whose tests leave out every mutant there is.
+const ALWAYS: [&str; 2] = ["fumehood", SANDBOX];
+const SANDBOX: &str = "fumehood-sandbox";
+
+/// Builds the program, and the tests that the rows name, with the mutants compiled in.
+fn build(repo: &Repo, rows: &[Guarantee]) -> Result<Built> {
     say::step("build the tests and the program with the mutants compiled in");
     let metadata = repo.metadata(&["--no-deps"])?;
-    let with_mutants = metadata.members().filter(|package| package.features.contains_key("mutants"));
+    let named = rows.iter().flat_map(|row| &row.tests).filter_map(|test| match test {
+        NamedTest::Function { file, .. } => Some(repo.root.join(file)),
+        NamedTest::Case(_) => None,
+    });
+    let files: Vec<PathBuf> = named.collect();
+    let holds_one = |package: &&Package| {
+        let directory = package.manifest_path.parent().unwrap_or(Path::new("/"));
+        ALWAYS.contains(&package.name.as_str()) || files.iter().any(|file| file.starts_with(directory))
+    };
+    let packages: Vec<&Package> = metadata.members().filter(holds_one).collect();
+    let with_mutants = packages.iter().filter(|package| package.features.contains_key("mutants"));
     let features: Vec<String> = with_mutants.map(|package| format!("{}/mutants", package.name)).collect();
-    if features.is_empty() {
-        bail!("no crate has the feature `mutants`");
-    }
-    let tests = artifacts::test_binaries(repo, &features)?;
-    let mut cargo = repo.cargo(&["build", "--locked", "--workspace", "--features"]);
-    run::succeed("build the program", cargo.arg(features.join(",")))?;
+    let names: Vec<String> = packages.iter().map(|package| package.name.clone()).collect();
+    let tests = artifacts::test_binaries_of(repo, &names, &features)?;
     Ok(Built { root: repo.root.clone(), tests, fumehood: repo.target.join("debug/fumehood") })
+}
+
+/// Runs the tests of the builder: each layer that it can leave out is left out, and the prober must notice.
+fn every_mutant_is_noticed(built: &Built) -> Result<Tally> {
+    say::step("every layer that the builder can leave out");
+    let is_it = |test: &&TestBinary| test.package == SANDBOX && test.target == "mutants";
+    let binary = built.tests.iter().find(is_it).context("the sandbox has no test `mutants`")?;
+    let mut command = run::command(&binary.executable);
+    command.current_dir(&binary.package_directory).env("CARGO_MANIFEST_DIR", &binary.package_directory);
+    let (status, output) = run::tee(command.env("TMPDIR", scratch::place()))?;
+    Ok(Tally::of_cargo_test(&output, status.success()))
 }
 
 /// Demands of one row that its tests are green without the mutant, and that at least one of them is red with it.

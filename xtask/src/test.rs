@@ -10,7 +10,7 @@ use crate::artifacts::{self, TestBinary};
 use crate::cases::{self, judge};
 use crate::repo::Repo;
 use crate::tally::Tally;
-use crate::{apparmor, run, say, scratch, setup};
+use crate::{apparmor, disarm, run, say, scratch, setup};
 
 /// The packages whose tests say different things as root and as an ordinary user.
 const PRIVILEGED: [&str; 6] = [
@@ -36,6 +36,8 @@ pub fn run(repo: &Repo) -> Result<Tally> {
     }
     // With the program of the tests: building it for release takes longer than all cases. `cargo xtask cases` does that.
     tally += counted("the cases", cases::run_with(repo, &repo.tested_fumehood()));
+    // Last, because it leaves a program with the mutants compiled in where the tests have theirs.
+    tally += counted("one mutant of each kind", disarm::run(repo, &disarm::Options::sample()));
     Ok(tally)
 }
 
@@ -55,7 +57,7 @@ fn as_this_user(repo: &Repo) -> Result<Tally> {
 
 fn as_ordinary_user(repo: &Repo) -> Result<Tally> {
     // A build that broke was counted when the tests ran as root.
-    let Ok(binaries) = artifacts::test_binaries(repo, &[]) else { return Ok(Tally::default()) };
+    let Ok(binaries) = artifacts::test_binaries(repo) else { return Ok(Tally::default()) };
     let user = Ordinary::ready(repo)?;
     let mut tally = Tally::default();
     for binary in binaries.iter().filter(|binary| PRIVILEGED.contains(&binary.package.as_str())) {

@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use model::limits::{DiskMode, Limits};
+use model::enforcement::Layer;
+use model::evidence::Probe;
+use model::limits::{DiskMode, LimitKind, Limits};
 use model::{Bytes, Profile};
 
 use crate::cgroup::{Cpu, Creation, Group, NotDelegated, Request, Resource, Usage, detect};
@@ -60,6 +62,23 @@ impl Groups {
             }
             Self::None(why) => Err(why.clone()),
         }
+    }
+
+    /// Looks from outside whether the sandbox is in the group: a limit that is set where nobody is holds nothing.
+    pub(crate) fn proof(&self) -> Option<Probe> {
+        let Self::Made(group) = self else { return None };
+        let found = group.has_members();
+        Some(Probe {
+            name: "control-group-members".to_owned(),
+            layer: Layer::Limit(LimitKind::Memory),
+            held: matches!(found, Ok(true)),
+            observed: match found {
+                Ok(true) => "the sandbox is in each of its control groups".to_owned(),
+                Ok(false) => "a control group is empty".to_owned(),
+                Err(error) => error.to_string(),
+            },
+            control: None,
+        })
     }
 
     /// Reads what was used, where the kernel counts it.

@@ -43,6 +43,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("processes", Layer::Limit(LimitKind::Processes)),
     mutant("open-files", Layer::Limit(LimitKind::OpenFiles)),
     mutant("file-size", Layer::Limit(LimitKind::FileSize)),
+    mutant("control-groups", Layer::Limit(LimitKind::Memory)),
+    mutant("control-groups", Layer::Limit(LimitKind::Cpu)),
     mutant("disk", Layer::Limit(LimitKind::Disk)),
     mutant("disk", Layer::Limit(LimitKind::Files)),
 ];

@@ -120,6 +120,20 @@ impl Group {
         Ok(usage)
     }
 
+    /// Tells whether a process is in every directory of the group. Nobody but the launcher is given what it takes to
+    /// enter, so that one that is there came from it.
+    ///
+    /// # Errors
+    /// When a directory cannot be read.
+    pub fn has_members(&self) -> Result<bool, CgroupError> {
+        for part in &self.parts {
+            if part.group.processes()?.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Ends every process in the group, and waits until the group is empty.
     ///
     /// # Errors
