@@ -6,6 +6,7 @@ use landlock::{
 };
 use launcher::message::LandlockReport;
 use launcher::plan::Plan;
+use rustix::fs::FileType;
 
 use crate::failure::{Context, Done, Failure};
 use crate::mutant::leaves_out;
@@ -67,7 +68,7 @@ pub(crate) fn enter_landlock(plan: &Plan) -> Done<LandlockReport> {
     rules.extend(plan.writable.iter().map(|place| (place.as_slice(), write)));
     for (path, access) in rules {
         let place = PathFd::new(path_of(path)).map_err(|error| wrong(&error))?;
-        let rule = PathBeneath::new(place, access_for(path_of(path), access));
+        let rule = PathBeneath::new(place, access_for(path_of(path), access)?);
         ruleset = ruleset.add_rule(rule).map_err(|error| wrong(&error))?;
     }
     // The flag is set by [`drop_privileges`]; set twice, nobody would notice that the first time is missing.
@@ -83,6 +84,11 @@ pub(crate) fn enter_landlock(plan: &Plan) -> Done<LandlockReport> {
 }
 
 /// Returns the part of the access that fits the kind of thing: Landlock refuses directory rights for a file.
-fn access_for(path: &std::path::Path, access: landlock::BitFlags<AccessFs>) -> landlock::BitFlags<AccessFs> {
-    if path.is_dir() { access } else { access & AccessFs::from_file(ABI::V5) }
+fn access_for(
+    path: &std::path::Path,
+    access: landlock::BitFlags<AccessFs>,
+) -> Done<landlock::BitFlags<AccessFs>> {
+    let stat = rustix::fs::stat(path).during("landlock", path.as_os_str().as_encoded_bytes())?;
+    let is_directory = FileType::from_raw_mode(stat.st_mode) == FileType::Directory;
+    Ok(if is_directory { access } else { access & AccessFs::from_file(ABI::V5) })
 }
