@@ -163,7 +163,7 @@ impl Engine {
         let scan = self.scan_base(base)?;
         refuse_base(&scan, base)?;
         let now = Stack::new(Vec::new(), open(lowers, base)?);
-        let found = self.credentials(task, scan, &now)?;
+        let found = self.credentials(task, base, scan, &now)?;
         let covers = git_dirs::covers(&found, &now, &order.workspace.path);
         let shown = &order.grant.shown_credentials;
         let mut masked: Vec<WorkspacePath> = found

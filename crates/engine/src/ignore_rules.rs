@@ -28,6 +28,13 @@ pub(crate) fn mark(changes: &mut [Change], base: &Path, stack: &Stack) {
     mark_directories(changes);
 }
 
+/// Tells whether a path lies in a directory that git ignores.
+pub(crate) fn in_ignored_directory(path: &WorkspacePath, base: &Path, now: &Stack) -> bool {
+    let directory = path.as_path().parent().and_then(|directory| WorkspacePath::parse(directory).ok());
+    let Some(directory) = directory.filter(|_| base.join(".git").exists()) else { return false };
+    Rules { base, now: now.after(), known: Vec::new() }.ignores(&directory, true)
+}
+
 /// Marks directories that were made and hold only what is ignored: git knows no directories.
 fn mark_directories(changes: &mut [Change]) {
     let above = |change: &Change| -> Vec<PathBuf> {

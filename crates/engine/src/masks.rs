@@ -16,6 +16,7 @@ use model::{OsText, TaskId, WorkspacePath};
 
 use crate::Engine;
 use crate::error::EngineError;
+use crate::ignore_rules::in_ignored_directory;
 use crate::store::FileKey;
 
 impl Engine {
@@ -31,21 +32,25 @@ impl Engine {
     }
 
     /// Finds the credentials of a workspace as a task has it now: those of its base that are still there, and those that
-    /// came up in its layers.
+    /// came up in its layers. Of the latter, not those in directories that git ignores: what a build or an installation
+    /// made there, another one must be able to remove, and a covered file would keep it from that.
     pub(crate) fn credentials(
         &self,
         task: &TaskId,
-        base: BaseScan,
+        base: &Path,
+        scan: BaseScan,
         now: &Stack,
     ) -> Result<Vec<Found>, EngineError> {
         let mut finder = now.after();
-        let mut found = base.found;
+        let mut found = scan.found;
         // What may not be looked at may be there.
         found.retain(|found| finder.find(&found.path).map_or(true, |entry| entry.is_some()));
         let known: std::collections::BTreeSet<WorkspacePath> =
             found.iter().map(|found| found.path.clone()).collect();
         let made = self.made_credentials(task, now)?;
-        found.extend(made.into_iter().filter(|made| !known.contains(&made.path)));
+        let is_covered =
+            |made: &Found| !known.contains(&made.path) && !in_ignored_directory(&made.path, base, now);
+        found.extend(made.into_iter().filter(is_covered));
         Ok(found)
     }
 

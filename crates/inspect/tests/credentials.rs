@@ -92,6 +92,8 @@ fn lookalikes() -> Vec<(&'static str, String)> {
         ("ci/.env", "TOKEN=${CI_TOKEN}\nSECRET=<secret>\nPASSWORD=changeme\n".to_owned()),
         ("venv/.env/lib/site.py", format!("VALUE = '{}'\n", random(BASE62, 30))),
         ("keys/id_rsa.pub", format!("ssh-rsa {} ada@host\n", random(BASE64, 300))),
+        ("web/node_modules/tls/test/key.pem", pem("PRIVATE KEY")),
+        ("venv/lib/python3/site-packages/tls/id_rsa", pem("OPENSSH PRIVATE KEY")),
         ("certs/server.pem", pem("CERTIFICATE")),
         ("certs/public.pem", pem("PUBLIC KEY")),
         (

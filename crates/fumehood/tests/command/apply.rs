@@ -235,6 +235,21 @@ fn a_secret_that_came_up_in_a_run_is_covered_afterwards_shown_nowhere_and_waits_
 }
 
 #[test]
+fn what_a_build_made_can_be_removed_although_it_holds_test_keys() {
+    let bench = Bench::new();
+    fs::create_dir_all(bench.file("node_modules/tls/test")).expect("makes a directory");
+    let key =
+        format!("-----BEGIN {0}-----\n{1}\n-----END {0}-----\n", "PRIVATE KEY", "Zm9vYmFyQmF6UXV4".repeat(8));
+    bench.write("node_modules/tls/test/key.pem", &key);
+    let make = "openssl genpkey -algorithm ed25519 > key.pem && mkdir -p build/t && cp key.pem build/t/";
+    assert_eq!(bench.sh(make).code, Some(0));
+    let removed = bench.sh("rm -r build node_modules && ! cat key.pem 2>/dev/null");
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    let masked = bench.json(&["show", "--json"])["sandbox"]["masked"].clone();
+    assert_eq!(masked, serde_json::json!(["key.pem"]), "what is neither installed nor built stays covered");
+}
+
+#[test]
 fn what_git_tracks_is_applied_although_an_ignore_file_names_it() {
     let bench = Bench::new();
     fs::create_dir(bench.file("build")).expect("makes a directory");

@@ -11,6 +11,9 @@ static NAMES: LazyLock<Names> = LazyLock::new(|| Names::parse(LIST));
 /// When a file with such a name is a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
+    /// Never, whatever it holds: everybody has it.
+    Public,
+    /// Not by its name.
     Never,
     Always,
     /// When it gives a variable a value.
@@ -75,6 +78,7 @@ impl Names {
         for line in crate::list::lines(text) {
             let [when, pattern] = line.fields.as_slice() else { continue };
             let when = match *when {
+                "public" => When::Public,
                 "never" => When::Never,
                 "always" => When::Always,
                 "values" => When::Values,
@@ -109,6 +113,7 @@ mod tests {
         assert_eq!(when(".env/lib/python/site.py"), None);
         assert_eq!(when(".env.example"), Some(When::Never));
         assert_eq!(when("app/.ENV.Production"), Some(When::Values));
+        assert_eq!(when("web/node_modules/x/test/id_rsa"), Some(When::Public));
         assert_eq!(when("keys/id_rsa"), Some(When::Always));
         assert_eq!(when("keys/id_rsa.pub"), Some(When::Never));
         assert_eq!(when("home/.ssh/work"), Some(When::Always));

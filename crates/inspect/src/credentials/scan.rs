@@ -302,7 +302,7 @@ fn answers(known: &Verdict, line: Option<&Name>) -> bool {
     match line.map(|line| line.when) {
         Some(When::Values) => known.has_values.is_some(),
         Some(When::Token) => known.has_token.is_some(),
-        Some(When::Never | When::Always) | None => true,
+        Some(When::Public | When::Never | When::Always) | None => true,
     }
 }
 
@@ -321,7 +321,7 @@ fn judge(text: &[u8], is_git_config: bool, line: Option<&Name>, mut verdict: Ver
     match line.map(|line| line.when) {
         Some(When::Values) => verdict.has_values = Some(is_text && values::gives_a_value(text)),
         Some(When::Token) => verdict.has_token = Some(is_text && values::gives_a_secret(text)),
-        Some(When::Never | When::Always) | None => {}
+        Some(When::Public | When::Never | When::Always) | None => {}
     }
     verdict
 }
@@ -337,8 +337,11 @@ fn why(verdict: &Verdict, line: Option<&Name>) -> Option<String> {
         When::Token if verdict.has_token == Some(true) => {
             Some(format!("by its name and a value: {}", line.reason))
         }
-        When::Never | When::Values | When::Token => None,
+        When::Public | When::Never | When::Values | When::Token => None,
     });
+    if line.is_some_and(|line| line.when == When::Public) {
+        return None;
+    }
     by_content.or(by_name)
 }
 
