@@ -6,8 +6,8 @@
 //! Only a profile that demands it has it: the kernel takes about 10 ms to give up a group that watched a mount, which is
 //! as much as a whole sandbox costs. We wait for that in a thread, but a program that ends has to wait for its threads.
 
-use std::collections::BTreeSet;
-use std::ffi::CString;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use model::evidence::Reads;
 use model::{Level, OsText};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
 
 use crate::spec::Spec;
@@ -65,6 +66,7 @@ impl ReadWatch {
         }
         let refused = |what| move |source| NoReads::Refused { what, source };
         let group = sys::file_notifications().map_err(refused("fanotify"))?;
+        let mut mounts = BTreeMap::new();
         for place in places(spec) {
             let inside = place.strip_prefix("/").unwrap_or(&place);
             let path = Path::new(&format!("/proc/{first_process}/root")).join(inside);
@@ -72,10 +74,12 @@ impl ReadWatch {
                 .map_err(|error| NoReads::Refused { what: "a path", source: io::Error::other(error) })?;
             sys::notify_of_opens(group.as_fd(), &path)
                 .map_err(refused("the mount of the workspace or an input"))?;
+            let mount = mount_of(&path).map_err(refused("the number of a mount"))?;
+            mounts.insert(mount, place);
         }
         let stop = eventfd(0, EventfdFlags::CLOEXEC).map_err(|error| refused("eventfd")(error.into()))?;
         let stopped = stop.try_clone().map_err(refused("eventfd"))?;
-        let watcher = std::thread::spawn(move || Watcher::new(group).until(&stopped));
+        let watcher = std::thread::spawn(move || Watcher::new(group, mounts).until(&stopped));
         Ok(Self { stop, watcher: Some(watcher) })
     }
 
@@ -106,15 +110,29 @@ fn places(spec: &Spec) -> Vec<PathBuf> {
     [spec.workspace.path.clone()].into_iter().chain(inputs).collect()
 }
 
+/// Returns the number of the mount that a path is on.
+fn mount_of(path: &CStr) -> io::Result<u64> {
+    let found = statx(CWD, path, AtFlags::empty(), StatxFlags::MNT_ID)?;
+    Ok(found.stx_mnt_id)
+}
+
+/// Returns the number of the mount that a descriptor was opened on (`proc_pid_fdinfo(5)`).
+fn mount_of_descriptor(file: &OwnedFd) -> Option<u64> {
+    let about = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", file.as_raw_fd())).ok()?;
+    about.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim().parse().ok()
+}
+
 struct Watcher {
     group: OwnedFd,
+    /// Where each mount is inside, by its number.
+    mounts: BTreeMap<u64, PathBuf>,
     files: BTreeSet<OsText>,
     complete: bool,
 }
 
 impl Watcher {
-    fn new(group: OwnedFd) -> Self {
-        Self { group, files: BTreeSet::new(), complete: true }
+    fn new(group: OwnedFd, mounts: BTreeMap<u64, PathBuf>) -> Self {
+        Self { group, mounts, files: BTreeSet::new(), complete: true }
     }
 
     /// Takes events until it is told to stop, and then those that are still there.
@@ -159,10 +177,20 @@ impl Watcher {
         }
         // A kernel that cannot ignore it tells it again; it is kept once in any case.
         let _ = sys::forget_opens(self.group.as_fd(), file.as_fd());
-        let path = rustix::fs::readlink(format!("/proc/self/fd/{}", file.as_raw_fd()), Vec::new());
-        match path.map(|path| OsText::new(path.into_bytes())) {
-            Ok(Ok(path)) => drop(self.files.insert(path)),
-            _ => self.complete = false,
+        match self.path_of(file).and_then(|path| OsText::try_from(path.as_path()).ok()) {
+            Some(path) => drop(self.files.insert(path)),
+            None => self.complete = false,
         }
+    }
+
+    /// Returns where a file is inside. When the sandbox is gone already, the kernel knows its path on the mount only.
+    fn path_of(&self, file: &OwnedFd) -> Option<PathBuf> {
+        let place = self.mounts.get(&mount_of_descriptor(file)?)?;
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        if path.starts_with(place) {
+            return Some(path);
+        }
+        let on_mount = path.strip_prefix("/").ok()?;
+        Some(if on_mount.as_os_str().is_empty() { place.clone() } else { place.join(on_mount) })
     }
 }
