@@ -40,11 +40,17 @@ pub(crate) fn check(host: &Host) -> Result<(), ViewError> {
 fn check_system(workspace: &Path) -> Result<(), ViewError> {
     let is_or_holds =
         SYSTEM_PLACES.iter().chain(&AROUND).find(|system| Path::new(system).starts_with(workspace));
-    let lies_in = WITHIN.iter().find(|system| workspace.starts_with(system));
+    let lies_in = WITHIN.iter().find(|system| workspace.starts_with(system) && !lies_in_memory(workspace));
     match is_or_holds.or(lies_in) {
         Some(system) => Err(ViewError::WorkspaceIsSystem { workspace: workspace.to_owned(), system }),
         None => Ok(()),
     }
+}
+
+/// Tells whether a path lies in the place for files in memory, which holds ordinary directories of ordinary users: in a
+/// container it may be the only one that is no overlay.
+fn lies_in_memory(workspace: &Path) -> bool {
+    workspace.strip_prefix("/dev/shm").is_ok_and(|below| below != Path::new(""))
 }
 
 fn check_home(host: &Host) -> Result<(), ViewError> {
@@ -66,5 +72,18 @@ pub(crate) fn check_state(assembly: &Assembly<'_>) -> Result<(), ViewError> {
             Err(ViewError::StateIsShown { state: state.clone(), piece: piece.target().to_owned() })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_in_memory_can_be_a_workspace() {
+        assert!(check_system(Path::new("/dev/shm/project")).is_ok());
+        for place in ["/dev/shm", "/dev", "/dev/shmem", "/dev/mqueue/project"] {
+            assert!(check_system(Path::new(place)).is_err(), "{place}");
+        }
     }
 }
