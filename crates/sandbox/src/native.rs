@@ -198,36 +198,42 @@ struct FirstStage {
 }
 
 impl FirstStage {
-    /// Waits until the sandbox is built and the prober has tried everything.
+    /// Waits until the sandbox is built and the prober has tried everything. The first stage tells of the first process,
+    /// which tells of the rest: nobody says which of the two is heard first.
     fn proof(&mut self, control: &OwnedFd) -> Result<(FirstProcess, Proved), SandboxError> {
         let deadline = Instant::now() + BUILD_TIMEOUT;
-        let (mut first_process, mut number) = (None, 0);
+        let (mut born, mut proved): (Option<(FirstProcess, i32)>, Option<Proved>) = (None, None);
         loop {
+            (born, proved) = match (born, proved) {
+                (Some((first_process, number)), Some(said)) => {
+                    self.proved = true;
+                    return Ok((first_process, Proved { first_process: number, ..said }));
+                }
+                waiting => waiting,
+            };
             wait::readable(control.as_fd(), deadline).map_err(SandboxError::prepare("launcher"))?;
             let message = wire::receive::<FromSandbox>(control).map_err(SandboxError::prepare("launcher"))?;
             let (message, fds) = message.ok_or_else(|| gone("the launcher"))?;
             let mut fds = fds.into_iter();
             match message {
                 FromSandbox::Born { pid } => {
-                    (first_process, number) = (fds.next().map(FirstProcess::new), pid)
+                    let pidfd = fds.next().ok_or_else(|| gone("the first process"))?;
+                    born = Some((FirstProcess::new(pidfd), pid));
                 }
                 FromSandbox::Proved { observations, steps, landlock, workspace_options } => {
-                    let first_process = first_process.ok_or_else(|| gone("the first process"))?;
                     let (store, terminal) = match (fds.next(), fds.next()) {
                         (store, None) => (store, None),
                         both => both,
                     };
-                    self.proved = true;
-                    let proved = Proved {
+                    proved = Some(Proved {
                         observations,
                         steps,
                         landlock,
                         workspace_options,
                         store,
                         terminal,
-                        first_process: number,
-                    };
-                    return Ok((first_process, proved));
+                        first_process: 0,
+                    });
                 }
                 FromSandbox::Failed { step, errno, about } => {
                     let source = std::io::Error::from_raw_os_error(errno);
