@@ -201,7 +201,7 @@ fn tool_call(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let (name, arguments) = text.split_once('\n').unwrap_or((&text, ""));
     let call = ToolCall { id: "1".to_owned(), name: name.to_owned(), arguments: arguments.to_owned() };
-    match agent::tools::parse(&call, Path::new("/work/space")) {
+    match agent::tools::parse(&call, Path::new("/ws/space")) {
         Ok(_) => format!("read {name}"),
         Err(error) => error,
     }

@@ -1,6 +1,6 @@
 //! Applying a task: decided, recorded and permitted like an action, and written by `apply`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -221,6 +221,14 @@ pub(crate) struct Asked<'a> {
     pub(crate) principal: &'a Principal,
     pub(crate) mode: ApplyMode,
     pub(crate) consent: Option<&'a Consent>,
+}
+
+/// Returns the yes that lies in a person's own order; an agent's order holds none.
+pub(crate) fn yes_of(principal: &Principal) -> Option<Consent> {
+    match principal {
+        Principal::User(name) => Some(Consent { person: name.clone(), paths: BTreeSet::new() }),
+        Principal::Agent(_) | Principal::Engine => None,
+    }
 }
 
 /// What is known of the base of a task: what its runs saw, and the files of a checked out commit.

@@ -6,10 +6,8 @@
 //! other branches of what the task made of `.git` stay behind. Leaves to others: what the commits hold. As a branch
 //! that nobody has merged they change no file.
 
-use std::collections::BTreeSet;
-
 use inspect::layer::{self, Bounds};
-use inspect::{Artifacts, Consent, Stack, Tree};
+use inspect::{Artifacts, Stack, Tree};
 use model::action::Principal;
 use model::event::Event;
 use model::grant::Input;
@@ -17,7 +15,7 @@ use model::task::Task;
 use model::{ActionId, Change, Ending, OsText, Profile, TaskId, WorkspacePath};
 
 use crate::apply::BaseStats;
-use crate::applying::{Asked, KnownBase, write};
+use crate::applying::{Asked, KnownBase, write, yes_of};
 use crate::base::{Git, Sees};
 use crate::error::EngineError;
 use crate::intent::{Intent, Purpose};
@@ -113,8 +111,7 @@ impl Engine {
         let _one_at_a_time = self.lock_idle(&task.id)?;
         let imported = ImportedCommits { branch: branch_of(&task.id), commit, number };
         let written = self.write_branch(task, &git, &finished.action, &imported, person);
-        let layer = self.places().layer(&task.id, &finished.action);
-        sandbox::remove_tree(&layer).map_err(EngineError::file("remove", &layer))?;
+        self.forget_layer(task, &finished.action)?;
         written?;
         Ok(Some(imported))
     }
@@ -162,12 +159,9 @@ impl Engine {
         artifacts: &Artifacts,
         person: &Principal,
     ) -> Result<Result<(), String>, EngineError> {
-        let Principal::User(name) = person else {
-            return Ok(Err("only a person imports commits".to_owned()));
-        };
         let changes: Vec<Change> = artifacts.items().iter().map(|item| item.change().clone()).collect();
-        let consent = Consent { person: name.clone(), paths: BTreeSet::new() };
-        let asked = Asked { principal: person, mode: ApplyMode::Always, consent: Some(&consent) };
+        let consent = yes_of(person);
+        let asked = Asked { principal: person, mode: ApplyMode::Always, consent: consent.as_ref() };
         let layer = crate::store::StoredLayer {
             action: helper.clone(),
             home: task.id.clone(),
@@ -180,6 +174,12 @@ impl Engine {
             }
             Err((reason, advice)) => Err(format!("policy does not allow it ({reason}): {advice}")),
         })
+    }
+
+    /// Removes the layer of a helper, of which the host has what it wants.
+    fn forget_layer(&self, task: &Task, helper: &ActionId) -> Result<(), EngineError> {
+        let layer = self.places().layer(&task.id, helper);
+        sandbox::remove_tree(&layer).map_err(EngineError::file("remove", &layer))
     }
 
     /// Removes what a helper left, which nobody needs any more.
@@ -222,8 +222,13 @@ impl Git<'_> {
         let input = Input { name: "commits".to_owned(), source: bundle.file.clone() };
         let finished =
             self.run_seeing(&["sh", "-c", FETCH, "fetch", &branch], Sees::HostWritable, vec![input])?;
-        let commit = self.succeeded(&finished)?.trim().to_owned();
-        Ok((finished, commit))
+        match self.succeeded(&finished) {
+            Ok(printed) => Ok((finished, printed.trim().to_owned())),
+            Err(error) => {
+                self.engine.forget_layer(self.task, &finished.action)?;
+                Err(error)
+            }
+        }
     }
 }
 

@@ -3,28 +3,25 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use gate::{Apply, ApplyMode, ApplySource, Approval, Decision, Subject as _};
+use gate::ApplyMode;
 use inspect::protected::classify;
 use model::action::Principal;
 use model::event::{Event, HeldBack};
 use model::task::{Task, WorkspaceKey};
-use model::{Change, TaskId, Timestamp};
+use model::{Change, TaskId};
 
 use crate::apply::{self, Applied};
-use crate::clock::now;
+use crate::applying::{Asked, yes_of};
 use crate::error::EngineError;
 use crate::intent::Intent;
 use crate::store::LayerState;
-use crate::tasks::about;
 use crate::{AppliedTask, Engine};
 
 /// The journals of an apply and of taking it back, in the directory of what it overwrote.
 const APPLIED: &str = "apply.json";
 const TAKEN_BACK: &str = "undo.json";
-/// How long the yes of the person who takes something back holds.
-const CONSENT_HOLDS: Duration = Duration::from_secs(300);
 
 impl Engine {
     /// Returns the task of a workspace whose changes were applied last and not taken back.
@@ -65,40 +62,25 @@ impl Engine {
         principal: &Principal,
     ) -> Result<Result<(), Vec<HeldBack>>, EngineError> {
         let changes = self.last_written(&task.id)?;
-        let classes: BTreeSet<String> = changes
-            .iter()
-            .flat_map(|change| classify(&change.path))
-            .map(|class| class.code().to_owned())
-            .collect();
-        let source = ApplySource { task: &task.id, workspace: &task.workspace.path, layers: &[] };
-        let apply = Apply::new(principal.clone(), ApplyMode::Always, source, &changes, classes);
-        let time = now();
-        let nanos = u64::try_from(CONSENT_HOLDS.as_nanos()).unwrap_or(u64::MAX);
-        let approval = Approval {
-            subject: apply.digest(),
-            approver: principal.clone(),
-            role: "person".to_owned(),
-            expires: Timestamp::from_nanos(time.as_nanos().saturating_add(nanos)),
-        };
-        let decision = self.gate.decide_apply(apply, &[approval], time);
-        let receipt = self.log.append(&about(&task.id), &decision.event(), time)?;
-        match decision {
-            Decision::Allow(yes) | Decision::Narrow(yes) => {
-                let permit =
-                    yes.recorded(&receipt).map_err(|mismatch| EngineError::Nothing(mismatch.to_string()))?;
+        let classes: BTreeSet<&'static str> =
+            changes.iter().flat_map(|change| classify(&change.path)).map(|class| class.code()).collect();
+        let classes: Vec<&'static str> = classes.into_iter().collect();
+        let consent = yes_of(principal);
+        let asked = Asked { principal, mode: ApplyMode::Always, consent: consent.as_ref() };
+        Ok(match self.permit_group(task, &asked, &[], &classes, &changes)? {
+            Ok(permit) => {
                 drop(permit.spend());
-                Ok(Ok(()))
+                Ok(())
             }
-            other => {
-                let (reason, why) = (other.record().reason.clone(), other.record().advice.clone());
+            Err((reason, why)) => {
                 let held = changes.into_iter().map(|change| HeldBack {
                     path: change.path.into(),
                     reason: reason.clone(),
                     why: why.clone(),
                 });
-                Ok(Err(held.collect()))
+                Err(held.collect())
             }
-        }
+        })
     }
 
     /// Returns what the last apply wrote, from the record.
