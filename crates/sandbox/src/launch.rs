@@ -38,9 +38,12 @@ pub(crate) fn launch(plan: &Plan, streams: &[OwnedFd; 3], cgroups: &[OwnedFd]) -
     #[allow(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
     let mut command = Command::new(format!("/proc/self/fd/{}", program.as_raw_fd()));
     command.env_clear();
-    if cfg!(feature = "mutants") && plan.mutant.as_deref() == Some("environment") {
+    let mutant = plan.mutant.as_deref().filter(|_| cfg!(feature = "mutants"));
+    if mutant == Some("environment") {
         command.env(crate::canary::VARIABLE, "seen");
     }
+    // A duplicate that the child inherits: without one, leaving out the closing of descriptors would leave nothing open.
+    let _inherited = if mutant == Some("descriptors") { Some(rustix::io::dup(program)?) } else { None };
     // A group of their own, so that all of them can be ended and waited for, and no terminal signals them.
     let first_stage = command
         .process_group(0)
