@@ -90,6 +90,10 @@ fn hint(step: &str, errno: i32) -> &'static str {
         ("create file system", libc::EINVAL) => {
             " (the workspace must be on a file system that can be below an overlay, with nothing mounted inside it)"
         }
+        ("id map", libc::EINVAL) => {
+            " (its file system shows no file under another owner, as an overlay in a container: work on a volume, or as \
+             the user that owns it)"
+        }
         ("seccomp", _) => {
             " (this kernel has no system call filter with notifications: Linux 5.9 or later is needed)"
         }

@@ -39,8 +39,10 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
 pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, watch_memory: bool) -> Plan {
     let mut builder = Builder { spec, sources: Vec::new(), steps: Vec::new(), writable: BTreeSet::new() };
     builder.root_and_store();
+    // A home can lie below `/dev/shm`, and what is mounted later covers what was before.
+    builder.devices();
     builder.pieces();
-    builder.devices_and_proc();
+    builder.proc_and_landlock();
     builder.outputs_and_inputs();
     builder.git_directory();
     builder.workspace();
@@ -170,14 +172,14 @@ impl Builder<'_> {
     }
 
     fn source(&mut self, path: &Path, recursive: bool, map_owner: bool) -> SourceIndex {
-        let id_map = map_owner.then(|| self.id_map(crate::view::Identity { uid: 0, gid: 0 }));
+        let id_map = map_owner.then(|| self.id_map(crate::view::Identity { uid: 0, gid: 0 }, false));
         self.sources.push(Source { path: bytes(path), recursive, id_map });
         self.sources.len() - 1
     }
 
-    fn id_map(&self, disk: crate::view::Identity) -> IdMap {
+    fn id_map(&self, disk: crate::view::Identity, required: bool) -> IdMap {
         let shown = self.spec.identity;
-        IdMap { disk_uid: disk.uid, disk_gid: disk.gid, shown_uid: shown.uid, shown_gid: shown.gid }
+        IdMap { disk_uid: disk.uid, disk_gid: disk.gid, shown_uid: shown.uid, shown_gid: shown.gid, required }
     }
 
     fn root_and_store(&mut self) {
@@ -227,7 +229,7 @@ impl Builder<'_> {
         }
     }
 
-    fn devices_and_proc(&mut self) {
+    fn devices(&mut self) {
         for name in DEVICES {
             self.source(&Path::new("/dev").join(name), false, false);
             self.steps.push(Step::Device { name: name.to_owned() });
@@ -237,10 +239,15 @@ impl Builder<'_> {
         }
         self.steps.push(Step::Terminals);
         self.private("shm", "/dev/shm", 0o1777);
+        // Devices are written through their own permissions.
+        self.writable.insert(PathBuf::from("/dev"));
+    }
+
+    fn proc_and_landlock(&mut self) {
         self.steps.push(Step::Proc);
         self.private("landlock", LANDLOCK_CANARY, 0o777);
-        // Devices and a process's own entries are written through their own permissions.
-        self.writable.extend(["/dev", "/proc"].map(PathBuf::from));
+        // As above, for a process's own entries.
+        self.writable.insert(PathBuf::from("/proc"));
     }
 
     fn private(&mut self, name: &str, target: &str, mode: u32) {
@@ -275,7 +282,7 @@ impl Builder<'_> {
         }
         let base = self.source(&workspace.base, false, false);
         if workspace.base_owner.uid != self.spec.identity.uid {
-            self.sources[base].id_map = Some(self.id_map(workspace.base_owner));
+            self.sources[base].id_map = Some(self.id_map(workspace.base_owner, true));
         }
         lowers.push(base);
         let limits = &self.spec.grant.profile.limits;
@@ -300,7 +307,7 @@ impl Builder<'_> {
             directory.layers.iter().map(|layer| self.source(layer, false, false)).collect();
         let repository = self.source(&directory.path, false, false);
         if spec.workspace.base_owner.uid != spec.identity.uid {
-            self.sources[repository].id_map = Some(self.id_map(spec.workspace.base_owner));
+            self.sources[repository].id_map = Some(self.id_map(spec.workspace.base_owner, true));
         }
         lowers.push(repository);
         let on_disk = spec.grant.profile.limits.disk_mode == DiskMode::Disk;

@@ -29,6 +29,23 @@ fn a_layer_is_below_the_next_action() {
 }
 
 #[test]
+fn a_home_can_lie_where_the_sandbox_has_a_place_of_its_own() {
+    for place in ["/tmp", "/var/tmp", "/dev/shm"] {
+        let home = tempfile::tempdir_in(place).expect("a home");
+        let cache = home.path().join(".npm/_cacache/index");
+        std::fs::create_dir_all(cache.parent().expect("a parent")).expect("directories");
+        std::fs::write(&cache, "known\n").expect("a file");
+        let mut bench = Bench::new();
+        bench.home = Some(home.path().to_owned());
+        let run =
+            bench.shell("cat ~/.npm/_cacache/index; echo more >> ~/.npm/_cacache/index; echo x > ~/new");
+        assert_eq!((run.stdout(), run.stderr()), ("known\n".into(), String::new()), "{place}");
+        assert_eq!(std::fs::read_to_string(&cache).expect("the file"), "known\n");
+        assert!(!home.path().join("new").exists());
+    }
+}
+
+#[test]
 fn the_time_limit_ends_the_command() {
     let mut bench = Bench::new();
     bench.grant.profile.limits.wall_time = std::time::Duration::from_millis(300);

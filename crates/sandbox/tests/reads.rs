@@ -19,7 +19,9 @@ fn opened(bench: &mut Bench, line: &str) -> (Vec<String>, bool) {
     let Reads { files, complete } = run.0.observed.reads.clone().expect("root observes reads");
     let top = format!("{}/", bench.workspace().display());
     let name = |path: &OsText| path.to_string().replace(&top, "");
-    (files.iter().map(name).collect(), complete)
+    let mut names: Vec<String> = files.iter().map(name).collect();
+    names.sort_unstable();
+    (names, complete)
 }
 
 #[test]

@@ -207,18 +207,19 @@ fn bound(
 
 fn fresh(kind: Fresh, destination: &Path) -> Result<(), Refusal> {
     let is = |place: &str| destination == Path::new(place);
-    let private = PRIVATE.iter().any(|place| destination.starts_with(place));
     let taken = match kind {
         Fresh::Proc => !is("/proc"),
         Fresh::Dev => !is("/dev"),
-        Fresh::Tmpfs => !private && !is("/") && is_system(destination),
+        Fresh::Tmpfs => !is("/") && is_system(destination),
         Fresh::Directory => false,
     };
     if taken { Err(Refusal::Taken(destination.to_owned())) } else { Ok(()) }
 }
 
+/// Tells whether a path is the system's: what the sandbox has of its own below `/dev` is not.
 fn is_system(path: &Path) -> bool {
-    SYSTEM.iter().chain(&["/proc", "/dev", "/sys"]).any(|place| path.starts_with(place))
+    let is_below = |places: &[&str]| places.iter().any(|place| path.starts_with(place));
+    (is_below(&SYSTEM) || is_below(&["/proc", "/dev", "/sys"])) && !is_below(&PRIVATE)
 }
 
 /// Chooses the workspace among what is to be shown; everything else of it is narrowed.

@@ -110,10 +110,19 @@ fn held_here(short: &Shortfall) -> Held {
 struct Scratch(PathBuf);
 
 impl Scratch {
+    /// Makes one beside the state directory: what holds layers can be below one. Where that cannot be written, among the
+    /// temporary files.
     fn new(context: &Context<'_>) -> Result<Self, CliError> {
-        let places = context.environment.directory("TMPDIR").unwrap_or(Path::new("/tmp"));
+        let beside = context.settings.state_dir.value.parent().map(Self::below);
+        match beside {
+            Some(Ok(scratch)) => Ok(scratch),
+            _ => Self::below(context.environment.directory("TMPDIR").unwrap_or(Path::new("/tmp"))),
+        }
+    }
+
+    fn below(place: &Path) -> Result<Self, CliError> {
         let us = std::process::id();
-        let names = (0..100).map(|number| places.join(format!("fumehood-doctor-{us}-{number}")));
+        let names = (0..100).map(|number| place.join(format!("fumehood-doctor-{us}-{number}")));
         let mut last = None;
         for path in names {
             match DirBuilder::new().mode(0o700).create(&path) {

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use launcher::message::FromSandbox;
 use launcher::plan::Plan;
 use launcher::wire;
+use rustix::fs::FileType;
 use rustix::stdio;
 
 use crate::failure::{Context, Done, Failure};
@@ -27,17 +28,19 @@ fn run_with(control: &OwnedFd) -> Done {
     let mut descriptors = receive_descriptors(control)?;
     let plan = read_plan(descriptors.remove(0))?;
     mutant::refuse_unless_built_in(&plan)?;
-    let cgroups = descriptors.split_off(3);
-    enter_cgroups(cgroups)?;
+    let Groups { born_into, entered } = Groups::of(descriptors.split_off(3))?;
+    enter_cgroups(entered)?;
     rustix::process::umask(rustix::fs::Mode::empty());
     let sources = if plan.identity.switch { Some(root::open_sources(&plan)?) } else { None };
-    identity::switch(&plan)?;
+    identity::switch(&plan, born_into.is_some())?;
     let control_child = control.try_clone().during("control socket", "")?;
-    match sys::clone_into_namespaces(sys::namespace_flags(&plan)).during("namespaces", "clone3")? {
+    let flags = sys::namespace_flags(&plan);
+    match sys::clone_into_namespaces(flags, born_into.as_ref()).during("namespaces", "clone3")? {
         sys::Cloned::Parent { pid, pidfd } => {
             wire::send(control, &FromSandbox::Born { pid }, &[pidfd.as_fd()]).during("control socket", "born")
         }
         sys::Cloned::Child => {
+            drop(born_into);
             let given = Given { plan, control: control_child, stdio: descriptors, sources };
             // The first process never returns to the first stage: its end is the end of the sandbox.
             std::process::exit(i32::from(first::run(given).is_err()))
@@ -58,6 +61,28 @@ fn read_plan(file: OwnedFd) -> Done<Plan> {
     let mut bytes = Vec::new();
     File::from(file).read_to_end(&mut bytes).during("plan", "read")?;
     postcard::from_bytes(&bytes).map_err(|error| Failure::new("plan", error.to_string()))
+}
+
+/// The control groups of the sandbox, by how they are entered.
+struct Groups {
+    /// The directory of the one of version 2: the first process is made in it.
+    born_into: Option<OwnedFd>,
+    /// The files to write to of those of version 1.
+    entered: Vec<OwnedFd>,
+}
+
+impl Groups {
+    fn of(descriptors: Vec<OwnedFd>) -> Done<Self> {
+        let mut groups = Self { born_into: None, entered: Vec::new() };
+        for group in descriptors {
+            let stat = rustix::fs::fstat(&group).during("cgroup", "look at")?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => groups.born_into = Some(group),
+                _ => groups.entered.push(group),
+            }
+        }
+        Ok(groups)
+    }
 }
 
 /// Enters control groups by writing zero, the caller, to their process lists. Children inherit them, so the

@@ -87,6 +87,8 @@ pub struct IdMap {
     pub shown_uid: u32,
     /// The group id that is shown.
     pub shown_gid: u32,
+    /// Whether nothing is built where the file system cannot do it; otherwise the place is shown as it is.
+    pub required: bool,
 }
 
 /// The index of a place in [`Plan::sources`].

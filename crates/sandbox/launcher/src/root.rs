@@ -1,11 +1,12 @@
 //! The new root: opening what is shown of the host, mounting it, and leaving the host's root behind.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use launcher::plan::{Plan, Source};
+use launcher::plan::{IdMap, Plan, Source};
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{
@@ -22,20 +23,41 @@ pub(crate) const STAGE: &str = ".stage";
 
 /// Opens every place that the plan shows, each as a mount of its own that hangs nowhere yet.
 pub(crate) fn open_sources(plan: &Plan) -> Done<Vec<OwnedFd>> {
-    plan.sources.iter().map(open_source).collect()
+    let mut maps = IdMaps::default();
+    plan.sources.iter().map(|source| open_source(source, &mut maps)).collect()
 }
 
-fn open_source(source: &Source) -> Done<OwnedFd> {
+/// The maps of ids that were needed so far, each carried by a user namespace.
+#[derive(Default)]
+struct IdMaps(Vec<(IdMap, OwnedFd)>);
+
+impl IdMaps {
+    fn namespace(&mut self, map: IdMap) -> io::Result<BorrowedFd<'_>> {
+        let at = match self.0.iter().position(|(known, _)| *known == map) {
+            Some(at) => at,
+            None => {
+                self.0.push((map, sys::user_namespace_with(map)?));
+                self.0.len() - 1
+            }
+        };
+        Ok(self.0[at].1.as_fd())
+    }
+}
+
+fn open_source(source: &Source, maps: &mut IdMaps) -> Done<OwnedFd> {
     let path = path_of(&source.path);
     let mut flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     if source.recursive {
         flags |= OpenTreeFlags::AT_RECURSIVE;
     }
     let mount = open_tree(rustix::fs::CWD, path, flags).during("open source", &source.path)?;
-    if let Some(map) = source.id_map {
-        sys::set_id_map(mount.as_fd(), map).during("id map", &source.path)?;
+    let Some(map) = source.id_map else { return Ok(mount) };
+    let namespace = maps.namespace(map).during("id map", "user namespace")?;
+    match sys::set_id_map(mount.as_fd(), namespace) {
+        // The file system has no such maps (an overlay, for example). Then the files show their owners.
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) && !map.required => Ok(mount),
+        mapped => mapped.during("id map", &source.path).map(|()| mount),
     }
-    Ok(mount)
 }
 
 /// Makes sure that nothing mounted here is seen outside.
@@ -98,21 +120,18 @@ pub(crate) fn enter(root: OwnedFd, freeze: bool) -> Done {
         .during("freeze root", "/")
 }
 
+/// Makes the staging place a mount of its own, so that all that will hang in it goes with it at once.
+pub(crate) fn make_stage(root: BorrowedFd<'_>) -> Done {
+    make_directories(root, STAGE.as_bytes(), 0o755)?;
+    let mount = copy_mount(root, Path::new(STAGE), false)?;
+    let place = open_target(root, STAGE.as_bytes()).during("staging", STAGE)?;
+    attach(mount.as_fd(), place.as_fd(), STAGE.as_bytes())
+}
+
 /// Takes away what hangs in the staging place. What was mounted out of it holds it by itself.
 fn remove_stage() -> Done {
     let stage = Path::new("/").join(STAGE);
-    let entries = std::fs::read_dir(&stage).during("staging", STAGE)?;
-    for entry in entries {
-        let path = entry.during("staging", STAGE)?.path();
-        loop {
-            match unmount(&path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW) {
-                Ok(()) => {}
-                // Nothing is mounted here (any more).
-                Err(Errno::INVAL) => break,
-                Err(error) => return Err(error).during("staging", path.as_os_str().as_bytes()),
-            }
-        }
-    }
+    unmount(&stage, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW).during("staging", STAGE)?;
     std::fs::remove_dir_all(&stage).during("staging", STAGE)
 }
 

@@ -12,8 +12,8 @@ use rustix::mount::MountAttrFlags;
 use crate::failure::{Context, Done};
 use crate::mutant::leaves_out;
 use crate::root::{
-    STAGE, attach, copy_mount, make_directories, make_file, make_filesystem, missing, open_target, path_of,
-    relative,
+    STAGE, attach, copy_mount, make_directories, make_file, make_filesystem, make_stage, missing,
+    open_target, path_of, relative,
 };
 use crate::sys;
 
@@ -114,6 +114,7 @@ impl<'a> Steps<'a> {
         let here =
             rustix::fs::open("/tmp", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).during("root", "/tmp")?;
         attach(root.as_fd(), here.as_fd(), b"/tmp")?;
+        make_stage(root.as_fd())?;
         make_directories(root.as_fd(), format!("/{STAGE}/empty").as_bytes(), 0o000)?;
         make_file(root.as_fd(), format!("/{STAGE}/nothing").as_bytes(), 0o000)?;
         self.root = Some(root);

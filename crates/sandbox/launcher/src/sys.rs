@@ -24,29 +24,34 @@ pub(crate) enum Cloned {
     Child,
 }
 
-/// Returns the namespaces of a sandbox, less the one that a mutant leaves out.
+/// Returns the namespaces in which the first process is made, less the one that a mutant leaves out.
 pub(crate) fn namespace_flags(plan: &Plan) -> u64 {
-    const NAMESPACES: [(&str, i32); 7] = [
+    const NAMESPACES: [(&str, i32); 6] = [
         ("user-namespace", libc::CLONE_NEWUSER),
         ("mount-namespace", libc::CLONE_NEWNS),
         ("pid-namespace", libc::CLONE_NEWPID),
         ("network-namespace", libc::CLONE_NEWNET),
         ("ipc-namespace", libc::CLONE_NEWIPC),
         ("uts-namespace", libc::CLONE_NEWUTS),
-        ("cgroup-namespace", libc::CLONE_NEWCGROUP),
     ];
     let kept = NAMESPACES.into_iter().filter(|(name, _)| !leaves_out(plan, name));
     kept.fold(0, |flags, (_, flag)| flags | u64::from(flag.cast_unsigned()))
 }
 
 /// Makes the namespaces, with a child in them. The child is the supervisor's (`CLONE_PARENT`), so that the
-/// supervisor can wait for it and this process can leave (`clone(2)`).
-pub(crate) fn clone_into_namespaces(flags: u64) -> io::Result<Cloned> {
+/// supervisor can wait for it and this process can leave (`clone(2)`). With a control group of version 2 the child is made
+/// in it: nothing has to move, which would wait for every processor.
+pub(crate) fn clone_into_namespaces(flags: u64, group: Option<&OwnedFd>) -> io::Result<Cloned> {
+    const INTO_CGROUP: u64 = 0x2_0000_0000;
     let mut pidfd: RawFd = -1;
     // SAFETY: `clone_args` is plain numbers, for which all zeros is a value.
     let mut arguments: libc::clone_args = unsafe { zeroed() };
     arguments.flags = flags | (libc::CLONE_PIDFD | libc::CLONE_PARENT) as u64;
     arguments.pidfd = (&raw mut pidfd) as u64;
+    if let Some(group) = group {
+        arguments.flags |= INTO_CGROUP;
+        arguments.cgroup = group.as_raw_fd().cast_unsigned().into();
+    }
     // SAFETY: without CLONE_VM the child works on a copy of this single-threaded process. `pidfd` is written by
     // the kernel before the call returns, and lives longer than the call.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw mut arguments, size_of::<libc::clone_args>()) };
@@ -59,6 +64,13 @@ pub(crate) fn clone_into_namespaces(flags: u64) -> io::Result<Cloned> {
             Ok(Cloned::Parent { pid: i32::try_from(pid).unwrap_or(i32::MAX), pidfd })
         }
     }
+}
+
+/// Makes the control groups of this process the top of what it sees of them. It must be in them already: a namespace
+/// that is made together with the process shows those of the parent as the top.
+pub(crate) fn own_cgroup_namespace() -> io::Result<()> {
+    // SAFETY: this process has one thread; the call changes only what it sees.
+    check(unsafe { libc::unshare(libc::CLONE_NEWCGROUP) }.into())
 }
 
 /// Starts a copy of this process; returns the child's number, or zero in the child.
@@ -77,9 +89,8 @@ pub(crate) fn set_mount_attributes(
     mount_setattr(mount, u64::from(attributes.bits()), 0, recursive)
 }
 
-/// Shows files of one id as files of another in a mount that hangs nowhere yet. All other ids stay as they are.
-pub(crate) fn set_id_map(mount: BorrowedFd<'_>, map: IdMap) -> io::Result<()> {
-    let namespace = user_namespace_with(map)?;
+/// Shows files of one id as files of another in a mount that hangs nowhere yet, by the map of a user namespace.
+pub(crate) fn set_id_map(mount: BorrowedFd<'_>, namespace: BorrowedFd<'_>) -> io::Result<()> {
     mount_setattr(mount, libc::MOUNT_ATTR_IDMAP, namespace.as_raw_fd().cast_unsigned().into(), true)
 }
 
@@ -102,7 +113,7 @@ fn mount_setattr(mount: BorrowedFd<'_>, set: u64, userns_fd: u64, recursive: boo
 }
 
 /// Returns a user namespace whose map says how the ids of a mount are shown. The process that carried it is gone.
-fn user_namespace_with(map: IdMap) -> io::Result<OwnedFd> {
+pub(crate) fn user_namespace_with(map: IdMap) -> io::Result<OwnedFd> {
     let parent = rustix::process::getpid();
     let flags = libc::CLONE_NEWUSER | libc::SIGCHLD;
     // SAFETY: a raw clone with a null stack is a fork of this single-threaded process.

@@ -1,7 +1,7 @@
 //! One group: made, entered, read, ended, removed.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -90,19 +90,20 @@ impl Group {
         self.support.iter().any(|support| support.resource == resource && support.by.is_ok())
     }
 
-    /// Opens the files into which a process writes `0` to enter, before it drops what it may. There are at most four.
+    /// Opens what it takes to enter, before the launcher drops what it may. There are at most four.
     ///
-    /// The kernel asks what the opener was allowed, not the writer.
+    /// For version 1 that is a file into which a process of one thread writes `0`; the kernel asks what the opener was
+    /// allowed, not the writer. For version 2 it is the directory, in which a process is made (`CLONE_INTO_CGROUP`).
+    ///
+    /// Neither moves a process that runs. A whole process enters under a lock that every start and end of a process takes
+    /// for reading, and the writer of that lock first waits for all processors: ten milliseconds and more. A thread that
+    /// moves itself does not need it (`cgroup_procs_write_start` in `kernel/cgroup/cgroup.c`, since Linux 5.12), nor does
+    /// a process that is made in the group (`cgroup_css_set_fork`).
     ///
     /// # Errors
-    /// When a file cannot be opened.
+    /// When one cannot be opened.
     pub fn entries(&self) -> Result<Vec<OwnedFd>, CgroupError> {
-        self.parts.iter().map(|part| part.group.open_for_writing("cgroup.procs")).collect()
-    }
-
-    /// Returns the directory for `CLONE_INTO_CGROUP`, where the host has version 2.
-    pub fn clone_directory(&self) -> Option<BorrowedFd<'_>> {
-        self.parts.iter().find(|part| part.version == Version::V2).map(|part| part.group.fd.as_fd())
+        self.parts.iter().map(Part::entry).collect()
     }
 
     /// Returns the directories of the group, for the record.
@@ -161,6 +162,16 @@ impl Drop for Group {
 }
 
 impl Part {
+    fn entry(&self) -> Result<OwnedFd, CgroupError> {
+        match self.version {
+            Version::V1 => self.group.open_for_writing("tasks"),
+            Version::V2 => {
+                let again = self.group.fd.try_clone();
+                again.map_err(|error| failed("open", &self.group.path, error))
+            }
+        }
+    }
+
     pub(super) fn make(place: &Place, name: &str, owner: &Owner) -> Result<Self, CgroupError> {
         let top = Directory::open(&place.directory)?;
         let mut tries = 0..TRIES;

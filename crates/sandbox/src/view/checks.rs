@@ -9,7 +9,7 @@ use super::host::Host;
 use super::piece::Piece;
 
 /// Parts of the system that are no home and no workspace, nor is anything in them.
-pub(crate) const SYSTEM_PLACES: [&str; 12] = [
+const SYSTEM_PLACES: [&str; 12] = [
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/boot", "/dev", "/proc", "/sys",
 ];
 
@@ -45,6 +45,11 @@ fn check_system(workspace: &Path) -> Result<(), ViewError> {
         Some(system) => Err(ViewError::WorkspaceIsSystem { workspace: workspace.to_owned(), system }),
         None => Ok(()),
     }
+}
+
+/// Tells whether a path is a part of the system that is no home, nor is anything in it.
+pub(crate) fn is_system(path: &Path) -> bool {
+    SYSTEM_PLACES.iter().any(|place| path.starts_with(place)) && !lies_in_memory(path)
 }
 
 /// Tells whether a path lies in the place for files in memory, which holds ordinary directories of ordinary users: in a

@@ -207,9 +207,9 @@ fn add_places(assembly: &mut Assembly<'_>, shell: &str) -> Places {
 fn add_home(assembly: &mut Assembly<'_>) -> PathBuf {
     let host = assembly.host;
     let walk = assembly.files.walk(&host.home);
-    let is_system = checks::SYSTEM_PLACES.iter().any(|place| walk.real.starts_with(place));
     // Users of services have no home, or `/` or `/usr/sbin` for one: they get an ordinary one.
-    if walk.end.is_none() || walk.stopped || walk.real.parent().is_none() || is_system {
+    let is_none = walk.end.is_none() || walk.stopped || walk.real.parent().is_none();
+    if is_none || checks::is_system(&walk.real) {
         let target = Path::new("/home").join(etc::user_name(host));
         assembly.insert(Piece::Private { target: target.clone(), mode: 0o700 });
         return target;
@@ -273,7 +273,7 @@ fn mask_credentials(assembly: &mut Assembly<'_>) {
                 mask_if_seen(assembly, &path, why);
             }
         }
-        if checks::SYSTEM_PLACES.iter().any(|system| directory.starts_with(system)) {
+        if checks::is_system(&directory) {
             continue;
         }
         mask_names(assembly, &directory);

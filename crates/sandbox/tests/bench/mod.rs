@@ -32,6 +32,8 @@ pub(crate) struct Bench {
     pub(crate) covers: Vec<(PathBuf, Vec<u8>)>,
     pub(crate) environment: BTreeMap<String, OsText>,
     pub(crate) mutant: Option<String>,
+    /// The caller's home; without one, that of the tests.
+    pub(crate) home: Option<PathBuf>,
     gate: Gate,
     log: Log<MemoryStorage>,
 }
@@ -42,8 +44,7 @@ impl Bench {
     }
 
     pub(crate) fn under(profile: Profile) -> Self {
-        let directory =
-            tempfile::Builder::new().prefix("fumehood-").tempdir_in("/var/tmp").expect("a directory");
+        let directory = tempfile::Builder::new().prefix("fumehood-").tempdir().expect("a directory");
         fs::create_dir_all(directory.path().join("ws")).expect("a workspace");
         let id = "log-aaaaaaaaaaaaaaaa".parse().expect("an id");
         Self {
@@ -55,6 +56,7 @@ impl Bench {
             covers: Vec::new(),
             environment: BTreeMap::new(),
             mutant: None,
+            home: None,
             gate: Gate::new(Policy::default_bundle().expect("the shipped policy"), None),
             log: Log::open(MemoryStorage::new(id)).expect("a log"),
         }
@@ -91,7 +93,8 @@ impl Bench {
         fs::create_dir_all(&run_directory).expect("a run directory");
         let workspace = self.workspace();
         let owner = fs::metadata(&workspace).expect("the workspace");
-        let home = PathBuf::from(std::env::var_os("HOME").expect("a home"));
+        let of_tests = || PathBuf::from(std::env::var_os("HOME").expect("a home"));
+        let home = self.home.clone().unwrap_or_else(of_tests);
         let host = Host {
             root: PathBuf::from("/"),
             home,

@@ -173,3 +173,11 @@ fn dots_do_not_lead_out() {
     let mapped = mapped("--bind /src/project/../.. /src/project/../.. --unshare-net --clearenv true");
     assert_eq!(mapped.expect("is narrowed").narrowed, ["/ (system directories and the workspace only)"]);
 }
+
+#[test]
+fn a_workspace_can_lie_where_memory_is_shared() {
+    let mapped = mapped("--dev /dev --bind /dev/shm/ws /dev/shm/ws --unshare-net --clearenv true");
+    assert_eq!(mapped.expect("is honoured").workspace, Workspace::Exactly("/dev/shm/ws".into()));
+    assert_eq!(self::mapped("--dev /dev --bind /dev/shm /dev/shm true"), Err(Refusal::NoWorkspace));
+    assert_eq!(self::mapped("--bind /dev/dri /dev/dri true"), Err(Refusal::NoWorkspace));
+}

@@ -28,6 +28,7 @@ pub(super) fn facts(context: &Context<'_>) -> Vec<HostFact> {
         fact("processors", std::thread::available_parallelism().map_or(1, usize::from).to_string()),
         fact("state directory", context.settings.state_dir.value.to_string_lossy().into_owned()),
     ];
+    facts.extend(overlay(&context.cwd).map(|said| fact("this directory", said)));
     if let Some(memory) = memory(&read("/proc/meminfo").unwrap_or_default()) {
         facts.push(fact("memory", memory.to_string()));
     }
@@ -56,6 +57,14 @@ fn user_namespaces(read: &dyn Fn(&str) -> Option<String>) -> String {
     } else {
         "allowed".to_owned()
     }
+}
+
+/// Says of a directory on an overlay, as everything is in most containers, what it is no good for.
+fn overlay(directory: &Path) -> Option<String> {
+    const OVERLAY: rustix::fs::FsWord = 0x794c_7630;
+    let kind = rustix::fs::statfs(directory).ok()?.f_type;
+    let said = "on an overlay, which shows no file under another owner: root can work here only on what another user owns";
+    (kind == OVERLAY).then(|| said.to_owned())
 }
 
 /// Says which control groups are mounted.
