@@ -1,6 +1,7 @@
 //! The second half of the path: the sandbox of an action, its run, and what is kept of it.
 
 use std::fs::DirBuilder;
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -127,7 +128,7 @@ fn take_place(directory: &Path) -> Result<Lock, EngineError> {
         made.map_err(EngineError::file("make", directory))?;
         match Lock::take(&lock, || {}) {
             Ok(taken) if taken.is_at(&lock) => return Ok(taken),
-            Err(EngineError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {}
+            Err(EngineError::File { source, .. }) if source.kind() == ErrorKind::NotFound => {}
             Ok(_) => {}
             Err(error) => return Err(error),
         }
@@ -337,6 +338,9 @@ impl Engine {
             ..evidence
         };
         let keeps = !run.is_helper && (has_changes(report) || holds_something(&self.git_upper(run)));
+        if keeps {
+            self.write_out(run)?;
+        }
         let time = now();
         let events = [&ended, &inspected, &torn_down];
         let entries = events.map(|event| Entry { subject: about, event, time });
@@ -345,10 +349,33 @@ impl Engine {
             writer.keep_evidence(&run.action, &evidence)?;
             if keeps { writer.add_layer(&run.task, &run.action) } else { Ok(()) }
         })?;
+        if !keeps && !run.is_helper {
+            self.remove_empty(run)?;
+        }
         receipts
             .into_iter()
             .next_back()
             .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
+    }
+
+    /// Sees to it that a layer is on the disk before the record speaks of it.
+    fn write_out(&self, run: &Run) -> Result<(), EngineError> {
+        let layer = self.places().layer(&run.task, &run.action);
+        let written = std::fs::File::open(&layer).and_then(|directory| Ok(rustix::fs::syncfs(&directory)?));
+        written.map_err(EngineError::file("write out", &layer))
+    }
+
+    /// Removes the places of an action that changed nothing and gave nothing out.
+    fn remove_empty(&self, run: &Run) -> Result<(), EngineError> {
+        let layer = self.places().layer(&run.task, &run.action);
+        sandbox::remove_tree(&layer).map_err(EngineError::file("remove", &layer))?;
+        let artifacts = self.places().artifacts(&run.task, &run.action);
+        match std::fs::remove_dir(&artifacts) {
+            Err(error) if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::DirectoryNotEmpty) => {
+                Err(EngineError::file("remove", &artifacts)(error))
+            }
+            _ => Ok(()),
+        }
     }
 }
 

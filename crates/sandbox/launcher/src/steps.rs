@@ -319,6 +319,9 @@ impl<'a> Steps<'a> {
         if let (Some(upper), Some(work)) = (&upper_path, &work_path) {
             options.push(("upperdir", Some(upper)));
             options.push(("workdir", Some(work)));
+            // Unmounting an overlay otherwise writes out everything that waits on the file system below it, whoever wrote
+            // it. What is kept of a layer is written out by those who keep it.
+            options.push(("volatile", None));
         }
         options.push(("userxattr", None));
         let mount = make_filesystem("overlay", &options, attributes)?;
