@@ -2,11 +2,11 @@
 //! `true`, tear down, inspect, record.
 //!
 //! ```text
-//! bench_action --workspace DIR --state-dir DIR [--profile NAME] [--ballast-mib NUMBER] [--steps]
+//! bench_action --workspace DIR --state-dir DIR [--profile NAME] [--ballast-mib NUMBER] [--parked] [--steps]
 //! ```
 //!
-//! It says `ready`, and after each `go` on its standard input `{"wall_us": NUMBER}`. With `--steps` it says on standard
-//! error where the time went.
+//! It says `ready`, and after each `go` on its standard input `{"wall_us": NUMBER}`. With `--parked` a sandbox is
+//! built and proved ahead of each, outside of the time. With `--steps` it says on standard error where the time went.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example speaks for itself")]
 #![allow(clippy::disallowed_methods, reason = "an example has no settings module")]
 
@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use engine::{Config, Engine, Io, Order, Outcome, Silent, TaskChoice, Workspace};
 use model::action::Principal;
+use model::task::Task;
 use model::{ActionRequest, Grant, OsText, Profile, Tool};
 use sandbox::Identity;
 
@@ -36,6 +37,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         if line? != "go" {
             return Err("only `go` is understood".into());
         }
+        if options.parked {
+            let task = task(&engine, &workspace)?;
+            engine.park(&task, &order(&workspace, &options))?;
+        }
         let start = Instant::now();
         one_action(&engine, &workspace, &options)?;
         println!("{{\"wall_us\": {}}}", start.elapsed().as_micros());
@@ -46,24 +51,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn one_action(engine: &Engine, workspace: &Workspace, options: &Options) -> Result<(), Box<dyn Error>> {
-    let owner = Principal::User("bench".to_owned());
-    let task = engine.task_for(workspace, &TaskChoice::Current, &owner, None)?;
-    let order = Order {
-        request: ActionRequest {
-            principal: owner,
-            tool: Tool::Run { argv: vec![OsText::literal("true")] },
-            directory: None,
-            environment: BTreeMap::new(),
-            purpose: None,
-        },
-        grant: Grant::under(options.profile.clone()),
-        profile: options.profile.clone(),
-        workspace: workspace.clone(),
-        hidden: Vec::new(),
-        mutant: None,
-    };
+    let task = task(engine, workspace)?;
     let io = Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: None };
-    match engine.handle(&task, order, io, || {})? {
+    match engine.handle(&task, order(workspace, options), io, || {})? {
         Outcome::Finished(finished) if finished.ending.succeeded() => {
             if options.steps {
                 let total =
@@ -76,6 +66,31 @@ fn one_action(engine: &Engine, workspace: &Workspace, options: &Options) -> Resu
             Ok(())
         }
         other => Err(format!("it did not run: {other:?}").into()),
+    }
+}
+
+fn task(engine: &Engine, workspace: &Workspace) -> Result<Task, Box<dyn Error>> {
+    Ok(engine.task_for(workspace, &TaskChoice::Current, &owner(), None)?)
+}
+
+fn owner() -> Principal {
+    Principal::User("bench".to_owned())
+}
+
+fn order(workspace: &Workspace, options: &Options) -> Order {
+    Order {
+        request: ActionRequest {
+            principal: owner(),
+            tool: Tool::Run { argv: vec![OsText::literal("true")] },
+            directory: None,
+            environment: BTreeMap::new(),
+            purpose: None,
+        },
+        grant: Grant::under(options.profile.clone()),
+        profile: options.profile.clone(),
+        workspace: workspace.clone(),
+        hidden: Vec::new(),
+        mutant: None,
     }
 }
 
@@ -95,6 +110,7 @@ struct Options {
     state_dir: PathBuf,
     profile: Profile,
     ballast_mib: usize,
+    parked: bool,
     steps: bool,
 }
 
@@ -106,6 +122,7 @@ impl Options {
             state_dir: PathBuf::new(),
             profile: Profile::default_profile(),
             ballast_mib: 0,
+            parked: false,
             steps: false,
         };
         while let Some(word) = words.next() {
@@ -119,6 +136,7 @@ impl Options {
                     let known = Profile::built_in().into_iter().find(|profile| profile.name == name);
                     options.profile = known.ok_or("no such profile")?;
                 }
+                "--parked" => options.parked = true,
                 "--steps" => options.steps = true,
                 other => return Err(format!("`{other}` is not understood").into()),
             }

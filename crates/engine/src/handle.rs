@@ -14,9 +14,11 @@ use sandbox::{Io, Prepared, SandboxError};
 
 use crate::clock::{now, random};
 use crate::error::EngineError;
-use crate::execute::Run;
 use crate::lock::Lock;
 use crate::outcome::{NotStarted, Outcome};
+use crate::parked::{Parked, Waiting};
+use crate::run::Run;
+use crate::start::Start;
 use crate::{Engine, Workspace};
 
 /// What somebody orders.
@@ -76,7 +78,14 @@ impl Engine {
         self.refuse_secret_values(&order.request)?;
         self.make_task_directory(&task.id)?;
         let _one_at_a_time = Lock::take(&self.places().task(&task.id).join("lock"), waiting)?;
-        let run = Run::begin(self, task, &order, manner)?;
+        let began = now();
+        let start = Start::of(self, task, &order, manner)?;
+        let (mut run, waiting) = match self.take_parked(&start, &order.grant) {
+            Some(Parked { run, sandbox }) => (run, Some(sandbox)),
+            None => (Run::begin(self, start)?, None),
+        };
+        run.began = began;
+        run.call = manner.call.map(str::to_owned);
         fail_point::reached("decision: the action has its place");
         let action = self.parse(&run, task, &order)?;
         let facts = facts(&order, &action);
@@ -87,7 +96,8 @@ impl Engine {
             Some(service) => self.gate.decide_internal(action, service, &facts),
             None => self.gate.decide(action, &facts),
         };
-        let (receipt, prepared) = self.record_and_prepare(&about, &requested, &stored, &decision, run)?;
+        let (receipt, prepared) =
+            self.record_and_prepare(&about, &requested, &stored, &decision, (run, waiting))?;
         fail_point::reached("decision: it is on the record");
         let id = stored.id().clone();
         match decision {
@@ -106,11 +116,11 @@ impl Engine {
         }
     }
 
-    fn parse(&self, run: &Run, task: &Task, order: &Order) -> Result<Action, EngineError> {
+    pub(crate) fn parse(&self, run: &Run, task: &Task, order: &Order) -> Result<Action, EngineError> {
         let start = StartingPoint {
             workspace: task.workspace.path.clone(),
-            base: run.base_kind.clone(),
-            layers: run.layers.iter().map(|layer| layer.action.clone()).collect(),
+            base: run.start.base_kind.clone(),
+            layers: run.start.layers.iter().map(|layer| layer.action.clone()).collect(),
         };
         let id = run.action.clone();
         Ok(Action::parse(id, task.id.clone(), order.request.clone(), order.grant.clone(), start)?)
@@ -128,7 +138,7 @@ impl Engine {
         requested: &Event,
         action: &Action,
         decision: &Decision,
-        run: Run,
+        (run, waiting): (Run, Option<Waiting>),
     ) -> Result<(audit::Receipt, Option<(Run, Result<Prepared, SandboxError>)>), EngineError> {
         let decided = decision.event();
         let record = decision.record().clone();
@@ -152,8 +162,18 @@ impl Engine {
                 .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
         };
         match decision {
-            Decision::Deny(_) | Decision::RequireApproval(_) => Ok((write()?, None)),
+            Decision::Deny(_) | Decision::RequireApproval(_) => {
+                let receipt = write()?;
+                self.end_unused(&run, waiting)?;
+                Ok((receipt, None))
+            }
             Decision::Allow(yes) | Decision::Narrow(yes) => {
+                match waiting {
+                    Some(waiting) if waiting.is_for(yes.grant()) => {
+                        return Ok((write()?, Some((run, Ok(waiting.into_prepared())))));
+                    }
+                    unused => self.end_unused(&run, unused)?,
+                }
                 let spec = self.spec(&run, yes)?;
                 let (receipt, prepared) = std::thread::scope(|scope| {
                     let building = scope.spawn(|| sandbox::prepare(spec));
@@ -222,7 +242,11 @@ impl Engine {
             let why = if is_secret {
                 Some("is a secret of your environment".to_owned())
             } else {
-                inspect::credentials::shape_of(value.as_bytes()).map(|shape| format!("looks like {shape}"))
+                // Some secrets show by their names alone, as they would on a line of a file.
+                let line = [name.as_bytes(), b"=", value.as_bytes()].concat();
+                let shape = inspect::credentials::shape_of(value.as_bytes());
+                let shape = shape.or_else(|| inspect::credentials::shape_of(&line));
+                shape.map(|shape| format!("looks like {shape}"))
             };
             if let Some(why) = why {
                 return Err(EngineError::SecretValue { name: name.clone(), why });
@@ -263,7 +287,7 @@ fn class_of(action: &Action) -> &'static str {
     }
 }
 
-fn facts(order: &Order, action: &Action) -> Facts {
+pub(crate) fn facts(order: &Order, action: &Action) -> Facts {
     let writes = action.request().tool.writes();
     let classes: BTreeMap<_, _> = writes
         .iter()

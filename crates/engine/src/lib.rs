@@ -32,13 +32,18 @@ mod lock;
 mod masks;
 mod outcome;
 mod outputs;
+mod parked;
 mod recover;
 mod review;
+mod run;
+mod start;
 mod stop;
 mod tasks;
 mod tracked;
 mod unapplying;
 mod workspace;
+
+use std::sync::Mutex;
 
 use audit::Log;
 use gate::{Gate, Policy};
@@ -60,6 +65,7 @@ pub use sandbox::{Controller, Handle, Io, Request, Silent, Sink, Stream, control
 pub use tasks::TaskChoice;
 pub use workspace::Workspace;
 
+use parked::Parked;
 use store::Store;
 
 /// The control plane of one state directory.
@@ -68,6 +74,8 @@ pub struct Engine {
     log: Log<Store>,
     gate: Gate,
     settled: Vec<String>,
+    /// Sandboxes that wait for an action, oldest first.
+    parked: Mutex<Vec<Parked>>,
 }
 
 impl Engine {
@@ -82,7 +90,7 @@ impl Engine {
             // Without a policy everything is denied, and every denial says why.
             Err(error) => Gate::closed(&error),
         };
-        let mut engine = Self { config, log, gate, settled: Vec::new() };
+        let mut engine = Self { config, log, gate, settled: Vec::new(), parked: Mutex::default() };
         engine.settled = engine.recover()?;
         Ok(engine)
     }
@@ -118,5 +126,11 @@ impl Engine {
         let time = clock::now();
         let _noted = self.log.append_with(about, event, time, |writer| also(writer, time))?;
         Ok(())
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.unpark();
     }
 }

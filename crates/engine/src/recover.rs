@@ -80,7 +80,7 @@ impl Engine {
 }
 
 /// Takes the lock of a run whose owner is gone. A directory without a lock is older than its owner's crash, or so new
-/// that its owner looks again ([`crate::execute::Run::begin`]).
+/// that its owner looks again ([`crate::run::Run::begin`]).
 fn of_the_dead(directory: &Path) -> Result<Option<Lock>, EngineError> {
     match Lock::try_take(&directory.join(RUN_LOCK)) {
         // It ended while we looked.

@@ -130,6 +130,16 @@ impl Prepared {
     pub fn report(&self) -> &Report {
         &self.report
     }
+
+    /// Notes how long it waited for its action.
+    pub fn waited(&mut self, time: Duration) {
+        self.report.steps.push(StepTime { step: "waited".to_owned(), time });
+    }
+
+    /// Tells whether its first process is still there: somebody outside may have ended it.
+    pub fn is_alive(&self) -> bool {
+        !wait::has_ended(self.first_process.pidfd())
+    }
 }
 
 /// Makes the directories that the sandbox writes to, each owned by the run identity.

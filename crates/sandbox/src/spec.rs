@@ -36,7 +36,7 @@ pub struct Spec {
 }
 
 /// The git repository of a linked worktree. It is shown with layers of its own above it, so that git can write.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GitDirectory {
     /// Where it is, on the host and inside.
     pub path: PathBuf,

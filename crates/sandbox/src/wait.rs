@@ -22,6 +22,12 @@ pub(crate) fn readable(fd: BorrowedFd<'_>, deadline: Instant) -> io::Result<()> 
     }
 }
 
+/// Tells whether a process has ended.
+pub(crate) fn has_ended(pidfd: BorrowedFd<'_>) -> bool {
+    let now = Timespec::default();
+    !matches!(poll(&mut [PollFd::from_borrowed_fd(pidfd, PollFlags::IN)], Some(&now)), Ok(0))
+}
+
 /// Ends the first process, and with it everything inside; returns when the kernel has ended all of it.
 ///
 /// The kernel ends every process of a namespace before its first one can be waited for (`pid_namespaces(7)`), and a

@@ -20,21 +20,24 @@ pub(crate) struct Bench {
     pub(crate) engine: Engine,
 }
 
+/// How an engine on this directory is configured.
+pub(crate) fn config(directory: &TempDir) -> Config {
+    let environment = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into();
+    Config {
+        state_dir: directory.path().join("state"),
+        run_as: Identity { uid: 64_500, gid: 64_500 },
+        user: "ada".to_owned(),
+        home: directory.path().join("home"),
+        environment,
+        secrets: Vec::new(),
+    }
+}
+
 impl Bench {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().expect("a directory");
-        let home = directory.path().join("home");
-        fs::create_dir(&home).expect("a home");
-        let environment = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())].into();
-        let config = Config {
-            state_dir: directory.path().join("state"),
-            run_as: Identity { uid: 64_500, gid: 64_500 },
-            user: "ada".to_owned(),
-            home,
-            environment,
-            secrets: Vec::new(),
-        };
-        let engine = Engine::open(config).expect("opens");
+        fs::create_dir(directory.path().join("home")).expect("a home");
+        let engine = Engine::open(config(&directory)).expect("opens");
         let bench = Self { directory, engine };
         fs::create_dir(bench.repository()).expect("a repository");
         bench.git(&["init", "--quiet", "--initial-branch=main"]);
@@ -99,9 +102,14 @@ impl Bench {
         path: &Path,
         script: &str,
     ) -> (Finished, String) {
+        self.take(task, self.order(profile, path, script))
+    }
+
+    /// An agent's order to run a script.
+    pub(crate) fn order(&self, profile: &Profile, path: &Path, script: &str) -> Order {
         let profile = profile.clone();
         let argv = ["sh", "-c", script].map(OsText::literal).to_vec();
-        let order = Order {
+        Order {
             request: ActionRequest {
                 principal: Principal::Agent("m".into()),
                 tool: Tool::Run { argv },
@@ -114,9 +122,16 @@ impl Bench {
             workspace: self.workspace(path),
             hidden: Vec::new(),
             mutant: None,
-        };
+        }
+    }
+
+    pub(crate) fn handle(&self, task: &Task, order: Order) -> Outcome {
         let io = Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: None };
-        match self.engine.handle(task, order, io, || {}).expect("the engine works") {
+        self.engine.handle(task, order, io, || {}).expect("the engine works")
+    }
+
+    pub(crate) fn take(&self, task: &Task, order: Order) -> (Finished, String) {
+        match self.handle(task, order) {
             Outcome::Finished(finished) => {
                 let out = finished.printed.iter().find(|(stream, _)| *stream == Stream::Out);
                 let err = finished.printed.iter().find(|(stream, _)| *stream == Stream::Err);

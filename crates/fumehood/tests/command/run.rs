@@ -90,6 +90,22 @@ fn only_what_is_given_of_the_environment_is_inside() {
 }
 
 #[test]
+fn a_secret_in_the_environment_is_refused_by_its_shape_or_its_name() {
+    let bench = Bench::new();
+    let random = "kQ3v9ZtR8mW1xY6bN4cL7dF2gH5jP0sAuE+iO/Tq";
+    for (given, why) in [
+        (format!("AWS_SECRET_ACCESS_KEY={random}"), "a secret key of AWS"),
+        ("ANYTHING=glpat-k3v9ZtR8mW1xY6bN4cL7".to_owned(), "GitLab"),
+    ] {
+        let answer = bench.run(&["run", "-e", &given, "--", "true"]);
+        assert!(answer.code == Some(125) && answer.err.contains(why), "{given}: {answer:?}");
+        assert!(!answer.err.contains(given.split_once('=').expect("a value").1), "{answer:?}");
+    }
+    let answer = bench.run(&["run", "-e", &format!("CHECKSUM={random}"), "--", "true"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+}
+
+#[test]
 fn a_part_of_the_workspace_can_be_left_out() {
     let bench = Bench::new();
     let seen = |options: &[&str]| {

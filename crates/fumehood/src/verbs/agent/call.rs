@@ -60,6 +60,14 @@ pub(super) fn make(job: &Job<'_>, proposal: &Proposal, interrupt: &Interrupt) ->
     made(engine, &action, false)
 }
 
+/// Builds a sandbox like that of a call which just ran, while the model thinks about what it said.
+pub(super) fn park(job: &Job<'_>, proposal: &Proposal, made: &Made) {
+    if matches!(made.result, ToolResult::Ran { .. }) && !made.again {
+        // What stands in the way of this one stands in the way of the next call, and is told then.
+        let _ = job.engine.park(&job.task, &order(job, proposal));
+    }
+}
+
 fn order(job: &Job<'_>, proposal: &Proposal) -> Order {
     let mut grant = Grant::under(job.plan.asked.clone());
     if matches!(proposal.tool, Tool::Read { .. } | Tool::List { .. } | Tool::Search { .. }) {

@@ -136,6 +136,7 @@ impl Job<'_> {
     ) -> Result<End, CliError> {
         let _alone = self.engine.at_work(&self.task.id)?;
         let end = self.work(watch, interrupt);
+        self.engine.unpark();
         let end = match end {
             Err(error) if !interrupt.came() => return Err(error),
             Err(_) => End::Stopped,
@@ -174,7 +175,8 @@ impl Job<'_> {
                     if interrupt.came() {
                         return Ok(End::Stopped);
                     }
-                    running.answer(proposal.call, made.result).map_err(|error| lost(&error))?;
+                    running.answer(proposal.call, made.result.clone()).map_err(|error| lost(&error))?;
+                    call::park(self, &proposal, &made);
                 }
                 FromAgent::Message { message } => self.keep(&message, watch)?,
                 FromAgent::Turn(turn) => self.keep_turn(&turn)?,

@@ -1,0 +1,69 @@
+//! One run: its name and its place, known before it is decided.
+
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use model::{ActionId, TaskId, Timestamp};
+
+use crate::Engine;
+use crate::clock::now;
+use crate::error::EngineError;
+use crate::handle::new_action_id;
+use crate::lock::Lock;
+use crate::recover::RUN_LOCK;
+use crate::start::Start;
+
+/// One run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    /// The name of the action and of its layer.
+    pub(crate) action: ActionId,
+    /// Its task.
+    pub(crate) task: TaskId,
+    /// What it starts from.
+    pub(crate) start: Start,
+    /// The call of an agent that it carries out.
+    pub(crate) call: Option<String>,
+    /// When it was ordered.
+    pub(crate) began: Timestamp,
+    /// What belongs to it alone and goes with it.
+    pub(crate) directory: PathBuf,
+    _alive: Lock,
+}
+
+impl Run {
+    /// Names a run and takes its place. The lock says to others that its owner lives.
+    pub(crate) fn begin(engine: &Engine, start: Start) -> Result<Self, EngineError> {
+        let began = now();
+        let action = new_action_id()?;
+        let directory = engine.places().runs().join(action.as_str());
+        let alive = take_place(&directory)?;
+        let task = start.task.clone();
+        Ok(Self { action, task, start, call: None, began, directory, _alive: alive })
+    }
+}
+
+/// Makes the directory of a run and locks it. Whoever recovers at this very moment may take it for one of the dead and
+/// remove it before the lock is ours; then it is made again.
+fn take_place(directory: &Path) -> Result<Lock, EngineError> {
+    let lock = directory.join(RUN_LOCK);
+    loop {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        made.map_err(EngineError::file("make", directory))?;
+        match Lock::take(&lock, || {}) {
+            Ok(taken) if taken.is_at(&lock) => return Ok(taken),
+            Err(EngineError::File { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+            Ok(_) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        // Empty when the sandbox was torn down; otherwise what never came that far. Leftovers are found at the next start.
+        let _ = sandbox::remove_tree(&self.directory);
+    }
+}

@@ -1,0 +1,163 @@
+//! Sandboxes that wait: an action gets one only when it is what would be built for it now, and what nobody used leaves
+//! nothing. Works as root and as an ordinary user; needs git.
+#![allow(clippy::disallowed_methods, reason = "the tests look at processes of the host")]
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use common::Bench;
+use engine::{Engine, Finished, Order, Outcome};
+use model::grant::WorkspaceAccess;
+use model::task::Task;
+use model::{Profile, Tool, WorkspacePath};
+
+/// One test ends what this process has started, so they run one after the other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+struct Parking {
+    bench: Bench,
+    task: Task,
+    path: PathBuf,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Parking {
+    fn new() -> Self {
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let bench = Bench::new();
+        let path = bench.repository();
+        let task = bench.live(&path);
+        Self { bench, task, path, _alone: alone }
+    }
+
+    fn order(&self, script: &str) -> Order {
+        self.bench.order(&Profile::default_profile(), &self.path, script)
+    }
+
+    fn read_only(&self, script: &str) -> Order {
+        let mut order = self.order(script);
+        order.grant.workspace = WorkspaceAccess::ReadOnly;
+        order
+    }
+
+    fn park(&self, order: &Order) {
+        self.bench.engine.park(&self.task, order).expect("it is built");
+    }
+
+    fn run(&self, order: Order) -> (Finished, String) {
+        self.bench.take(&self.task, order)
+    }
+
+    /// Returns the names of what lies in directories of runs, layers and artifacts.
+    fn places(&self) -> Vec<String> {
+        let state = &self.bench.engine.config().state_dir;
+        let task = state.join("tasks").join(self.task.id.as_str());
+        let all = [state.join("run"), task.join("layers"), task.join("artifacts")];
+        let names = all.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
+        names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+    }
+}
+
+fn waited(finished: &Finished) -> bool {
+    finished.steps.iter().any(|step| step.step == "waited")
+}
+
+#[test]
+fn a_like_order_gets_the_one_that_waits_and_it_is_used_once() {
+    let parking = Parking::new();
+    assert!(!waited(&parking.run(parking.order("echo one > made")).0), "nothing waits yet");
+    parking.park(&parking.order("true"));
+    let (first, said) = parking.run(parking.order("cat made; echo two > made; echo x > /artifacts/x"));
+    assert!(waited(&first), "{:?}", first.steps);
+    assert_eq!(said, "one\n");
+    assert!(first.probes.iter().all(|probe| probe.held) && first.teardown.is_clean());
+    assert!(!waited(&parking.run(parking.order("true")).0), "it was used");
+    assert_eq!(parking.run(parking.order("cat made")).1, "two\n", "its layer is kept");
+}
+
+#[test]
+fn one_waits_for_each_of_two_grants() {
+    let parking = Parking::new();
+    parking.park(&parking.order("true"));
+    parking.park(&parking.read_only("true"));
+    let (reads, said) = parking.run(parking.read_only("cat a.txt; echo x > a.txt || echo refused"));
+    assert!(waited(&reads));
+    assert!(said.starts_with("committed\nrefused\n"), "{said}");
+    assert!(waited(&parking.run(parking.order("echo x > a.txt")).0));
+}
+
+#[test]
+fn what_changed_meanwhile_is_seen_because_another_one_is_built() {
+    let parking = Parking::new();
+    parking.park(&parking.order("true"));
+    let mut other = parking.order("echo new > made");
+    other.grant.profile.limits.processes -= 1;
+    assert!(!waited(&parking.run(other).0), "another grant was asked for");
+    let (after, said) = parking.run(parking.order("cat made"));
+    assert_eq!((waited(&after), said.as_str()), (false, "new\n"), "there is a layer more");
+
+    parking.park(&parking.order("true"));
+    fs::write(parking.path.join(".env"), "API_TOKEN=abcdef0123456789\n").expect("a file");
+    let (after, said) = parking.run(parking.order("cat .env"));
+    assert!(!waited(&after) && !said.contains("abcdef"), "what is to be covered came after: {said}");
+}
+
+#[test]
+fn one_that_was_ended_from_outside_is_not_given_out() {
+    let parking = Parking::new();
+    let before = launchers();
+    parking.park(&parking.order("true"));
+    let mut own = launchers();
+    own.retain(|pid| !before.contains(pid));
+    assert!(!own.is_empty());
+    for pid in own {
+        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+    }
+    let (after, said) = parking.run(parking.order("echo here"));
+    assert_eq!((waited(&after), said.as_str()), (false, "here\n"));
+}
+
+/// Returns the first processes of sandboxes that this process has started.
+fn launchers() -> Vec<i32> {
+    let own = std::process::id().to_string();
+    let numbers = fs::read_dir("/proc").expect("processes").flatten();
+    let numbers = numbers.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
+    let is_own = |pid: &i32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let after_name = stat.rsplit(')').next().unwrap_or_default();
+        after_name.split_whitespace().nth(1) == Some(own.as_str())
+    };
+    numbers.filter(is_own).collect()
+}
+
+#[test]
+fn what_policy_refuses_ends_the_one_that_waited() {
+    let parking = Parking::new();
+    parking.park(&parking.order("true"));
+    let mut hook = parking.order("true");
+    let path = WorkspacePath::parse(".git/hooks/pre-commit").expect("a path");
+    hook.request.tool = Tool::Write { path, content: "x".to_owned() };
+    let outcome = parking.bench.handle(&parking.task, hook);
+    assert!(matches!(outcome, Outcome::Denied { .. }), "{outcome:?}");
+    assert_eq!(parking.places(), [] as [&str; 0]);
+}
+
+#[test]
+fn what_nobody_used_leaves_nothing() {
+    let parking = Parking::new();
+    parking.park(&parking.order("true"));
+    parking.park(&parking.order("true"));
+    assert_eq!(parking.places().len(), 3, "one run, its layer and its artifacts: {:?}", parking.places());
+    parking.bench.engine.unpark();
+    assert_eq!(parking.places(), [] as [&str; 0]);
+    parking.park(&parking.order("true"));
+    let Parking { bench: Bench { directory, engine }, task, path, _alone } = parking;
+    drop(engine);
+    let engine = Engine::open(common::config(&directory)).expect("opens again");
+    let parking = Parking { bench: Bench { directory, engine }, task, path, _alone };
+    assert_eq!(parking.places(), [] as [&str; 0], "what waited went with the engine");
+}
