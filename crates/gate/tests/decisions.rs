@@ -6,7 +6,7 @@ use common::*;
 use gate::{ApplyMode, Approval, Decision, Facts, Gate, Policy, Subject as _};
 use model::action::Principal;
 use model::event::Verdict::{self, Allow, Deny, Narrow, RequireApproval};
-use model::grant::{Input, Network, Programs, WorkspaceAccess};
+use model::grant::{GrantedProgram, Input, Network, Programs, WorkspaceAccess};
 use model::{Bytes, FileKind, Grant, Level, Profile, Timestamp, Tool};
 
 fn gate() -> Gate {
@@ -74,8 +74,9 @@ fn rows_inside() -> Vec<Row> {
         row("a shell is a program like others", agent(), run(&["sh", "-c", "rm -rf /"]), run_it),
         row("a program of the workspace", agent(), run(&["./build.sh"]), run_it),
         row("a push meets the network's wall, not a rule", agent(), run(&["git", "push"]), run_it),
-        row("a list of programs only takes away", agent(), run(&["make"]), run_it)
-            .asking(|grant| grant.programs = Programs::Only(vec![text("/usr/bin/make")])),
+        row("a list of programs only takes away", agent(), run(&["make"]), run_it).asking(|grant| {
+            grant.programs = Programs::Only(vec![GrantedProgram::whatever_it_holds(text("/usr/bin/make"))])
+        }),
         row("a workspace to read only", agent(), run(&["ls"]), run_it)
             .asking(|grant| grant.workspace = WorkspaceAccess::ReadOnly),
         row("an agent reads", agent(), Tool::Read { path: path("src/main.rs") }, look),

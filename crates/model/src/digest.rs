@@ -17,6 +17,23 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// Returns the digest of all that can be read, without keeping it.
+    ///
+    /// # Errors
+    /// When reading fails.
+    pub fn of_all(mut source: impl std::io::Read) -> std::io::Result<Self> {
+        let mut hasher = Sha256::new();
+        let mut piece = [0; 16 << 10];
+        loop {
+            match source.read(&mut piece) {
+                Ok(0) => return Ok(Self(hasher.finalize().into())),
+                Ok(read) => hasher.update(&piece[..read]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// Takes 32 bytes that already are a digest (or a keyed one) as one.
     pub const fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

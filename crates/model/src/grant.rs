@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Digest;
 use crate::os_text::OsText;
 use crate::path::WorkspacePath;
 use crate::profile::Profile;
@@ -52,7 +53,25 @@ pub enum Programs {
     /// Every program that is shown, and what the action builds itself.
     Any,
     /// These files and no others. Naming an interpreter grants all that the interpreter can do.
-    Only(Vec<OsText>),
+    Only(Vec<GrantedProgram>),
+}
+
+/// A program that an action may start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GrantedProgram {
+    /// The file: resolved, or a name that is looked up on the caller's PATH.
+    pub file: OsText,
+    /// What the file held when it was granted: nothing starts when it holds something else by then. Missing, whatever
+    /// stands there is meant.
+    pub digest: Option<Digest>,
+}
+
+impl GrantedProgram {
+    /// Means a file whatever it holds.
+    pub fn whatever_it_holds(file: OsText) -> Self {
+        Self { file, digest: None }
+    }
 }
 
 /// A directory or file of the host that is shown read-only.

@@ -6,7 +6,7 @@ mod bench;
 
 use bench::Bench;
 use model::enforcement::Level;
-use model::grant::Programs;
+use model::grant::{GrantedProgram, Programs};
 use model::{OsText, Profile, WorkspacePath};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandbox::seccomp::walls;
@@ -22,7 +22,9 @@ fn bench() -> Bench {
 
 fn list_programs(bench: &mut Bench) {
     let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
-    bench.grant.programs = Programs::Only(vec![OsText::try_from(shell.as_path()).expect("a path")]);
+    bench.grant.programs = Programs::Only(vec![GrantedProgram::whatever_it_holds(
+        OsText::try_from(shell.as_path()).expect("a path"),
+    )]);
 }
 
 /// Gives this process another limit of open files than any profile has: without the mutant's limit that one is left, and

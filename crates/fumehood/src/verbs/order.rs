@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use engine::{Engine, Order, Workspace};
-use model::grant::{Input, Programs, WorkspaceAccess};
+use model::grant::{GrantedProgram, Input, Programs, WorkspaceAccess};
 use model::task::Task;
 use model::text::escape;
-use model::{ActionRequest, Grant, OsText, Tool, WorkspacePath};
+use model::{ActionRequest, Digest, Grant, OsText, Tool, WorkspacePath};
 use sandbox::view::interpreter;
 
 use super::context::Context;
@@ -130,8 +131,9 @@ fn programs(context: &Context<'_>, files: &[PathBuf]) -> Result<Programs, CliErr
     Ok(Programs::Only(files))
 }
 
-/// Finds a program: a bare name on our PATH, which a sandbox shows, and a path from where we stand.
-fn program(context: &Context<'_>, file: &Path) -> Result<OsText, CliError> {
+/// Finds a program: a bare name on our PATH, which a sandbox shows, and a path from where we stand. It is granted as it is
+/// now.
+fn program(context: &Context<'_>, file: &Path) -> Result<GrantedProgram, CliError> {
     let found = if file.components().count() == 1 && !file.as_os_str().as_bytes().contains(&b'/') {
         on_path(context, file)?
     } else {
@@ -144,7 +146,9 @@ fn program(context: &Context<'_>, file: &Path) -> Result<OsText, CliError> {
             "fumehood: `{name}` is an interpreter ({why}): listing it grants all that it can do"
         ));
     }
-    Ok(resolved)
+    let digest = File::open(resolved.as_path()).and_then(Digest::of_all);
+    let digest = digest.map_err(CliError::file("read", resolved.as_path()))?;
+    Ok(GrantedProgram { file: resolved, digest: Some(digest) })
 }
 
 fn on_path(context: &Context<'_>, name: &Path) -> Result<PathBuf, CliError> {

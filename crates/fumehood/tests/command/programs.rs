@@ -47,7 +47,9 @@ fn a_bare_name_is_found_on_path_and_a_path_from_where_the_person_stands() {
     assert_eq!(other.code, Some(127), "{other:?}");
     let asked = bench.json(&["show", "--json"])["request"]["grant"]["programs"].clone();
     let cat = fs::canonicalize("/bin/cat").expect("is there");
-    assert_eq!(asked, serde_json::json!([cat.to_str()]), "the grant holds the file, not the name");
+    let digest = model::Digest::of(&fs::read(&cat).expect("can be read"));
+    let granted = serde_json::json!([{ "file": cat.to_str(), "digest": digest.to_string() }]);
+    assert_eq!(asked, granted, "the grant holds the file and what is in it, not the name");
 
     let mut from_bin = bench.command(&["run", "-q", "--program", "./cat", "-w"]);
     from_bin.arg(bench.path("ws")).args(["--", "cat", "README"]).current_dir("/bin");

@@ -10,7 +10,7 @@ use model::event::{DecisionRecord, Event, HeldBack, OutputRecord, Verdict};
 use model::evidence::{
     ConnectionAttempt, Observed, Probe, ProgramStart, ProgramTry, Reads, StepTime, Teardown,
 };
-use model::grant::{Input, Programs};
+use model::grant::{GrantedProgram, Input, Programs};
 use model::{
     ActionId, Bytes, Digest, Ending, Grant, LimitKind, OsText, Profile, Timestamp, Usage, WorkspacePath,
 };
@@ -37,7 +37,10 @@ pub(crate) fn document(events: &[Event]) -> ActionDocument {
 
 pub(crate) fn requested(argv: &[&str]) -> Event {
     let mut grant = Grant::under(Profile::strict());
-    grant.programs = Programs::Only(vec![text("/usr/bin/true")]);
+    grant.programs = Programs::Only(vec![GrantedProgram {
+        file: text("/usr/bin/true"),
+        digest: Some(Digest::of(b"true")),
+    }]);
     grant.inputs =
         vec![Input { name: "data".to_owned(), source: OsText::new(b"/srv/\xff".to_vec()).expect("no NUL") }];
     grant.shown_credentials = vec![path(".env")];

@@ -42,7 +42,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use model::OsText;
-use model::grant::Programs;
+use model::grant::{GrantedProgram, Programs};
 
 use assembly::{Assembly, Manner, Shown};
 use clean::Format;
@@ -138,7 +138,7 @@ impl View {
     }
 
     /// A view in which only the listed programs and what they need is there, and no tool of the home.
-    fn reduced(assembly: &mut Assembly<'_>, list: &[OsText]) -> Result<Unfinished, ViewError> {
+    fn reduced(assembly: &mut Assembly<'_>, list: &[GrantedProgram]) -> Result<Unfinished, ViewError> {
         let shell = shell(assembly);
         let place = add_places(assembly, shell);
         let (listed, path) = programs::show_programs(assembly, list)?;

@@ -4,9 +4,11 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use model::OsText;
+use model::Digest;
+use model::grant::GrantedProgram;
 
 use super::Listed;
 use super::assembly::{Assembly, Manner, Shown};
@@ -29,14 +31,15 @@ const LIBRARIES: [&str; 7] =
 /// stand, as the caller names them.
 pub(crate) fn show_programs(
     assembly: &mut Assembly<'_>,
-    list: &[OsText],
+    list: &[GrantedProgram],
 ) -> Result<(Listed, Vec<PathBuf>), ViewError> {
     let cache = assembly.files.read(Path::new("/etc/ld.so.cache"), 16 * 1024 * 1024).unwrap_or_default();
     let (seen, listed, path) = (HashSet::new(), Listed::default(), Vec::new());
     let mut shower = Shower { assembly, cache, seen, listed, path };
-    for program in list {
-        let path = shower.find(program.as_os_str())?;
+    for GrantedProgram { file, digest } in list {
+        let path = shower.find(file.as_os_str())?;
         shower.show_program(&path, MAX_SCRIPTS)?;
+        shower.compare(&path, *digest)?;
     }
     shower.show_names();
     Ok((shower.listed, shower.path))
@@ -102,6 +105,21 @@ impl Shower<'_, '_> {
             }
             Err(error) => Err(refused(&format!("it cannot be read ({error})"))),
         }
+    }
+
+    /// Refuses a program that is not what was granted.
+    fn compare(&self, path: &Path, granted: Option<Digest>) -> Result<(), ViewError> {
+        let Some(granted) = granted else { return Ok(()) };
+        let real = self.assembly.files.walk(path).real.clone();
+        let refused = |why: String| ViewError::ProgramRefused { program: real.clone(), why };
+        let held = File::open(self.assembly.files.outside(&real)).and_then(Digest::of_all);
+        let held = held.map_err(|error| refused(format!("it cannot be read ({error})")))?;
+        if held == granted {
+            return Ok(());
+        }
+        Err(refused(format!(
+            "its content is another than what was granted ({granted}): look at it, and grant it anew"
+        )))
     }
 
     /// Shows the other names of the listed programs: a list that names a file means it under its usual names as well,

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use model::OsText;
-use model::grant::Programs;
+use model::grant::{GrantedProgram, Programs};
 use sandbox::view::{Host, Identity, Piece, View, ViewError};
 
 /// A host whose files are below a temporary directory, with a caller named ada.
@@ -98,7 +98,10 @@ impl Bench {
     }
 
     pub(crate) fn view_of(&self, programs: &[&str]) -> Result<Seen, ViewError> {
-        let list = programs.iter().map(|program| OsText::try_from(*program).unwrap()).collect();
+        let list = programs
+            .iter()
+            .map(|program| GrantedProgram::whatever_it_holds(OsText::try_from(*program).unwrap()))
+            .collect();
         let view = View::of(&self.host, &Programs::Only(list))?;
         Ok(Seen { view, root: self.top.path().to_owned() })
     }

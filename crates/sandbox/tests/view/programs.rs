@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use model::OsText;
-use model::grant::Programs;
+use model::grant::{GrantedProgram, Programs};
+use model::{Digest, OsText};
 use sandbox::view::{Executables, Kind, Piece, View, ViewError, mount_points};
 
 use crate::fixture::Bench;
@@ -15,7 +15,10 @@ fn on_this_machine(programs: &[&str]) -> Result<View, ViewError> {
     host.workspace = "/srv/none".into();
     host.state_dir = "/var/none".into();
     host.mount_points = mount_points().unwrap();
-    let list = programs.iter().map(|program| OsText::try_from(*program).unwrap()).collect();
+    let list = programs
+        .iter()
+        .map(|program| GrantedProgram::whatever_it_holds(OsText::try_from(*program).unwrap()))
+        .collect();
     View::of(&host, &Programs::Only(list))
 }
 
@@ -104,4 +107,22 @@ fn a_program_is_there_under_its_usual_names() {
     let others = ["dir", "vdir", "awk", "python"];
     let shown = |piece: &Piece| others.iter().any(|name| piece.target() == Path::new("/usr/bin").join(name));
     assert_eq!(view.pieces.iter().find(|piece| shown(piece)), None);
+}
+
+#[test]
+fn a_program_that_is_not_what_was_granted_is_refused() {
+    let mut host = Bench::bare().variable("PATH", "/usr/bin:/bin").host;
+    host.root = "/".into();
+    host.home = "/nonexistent".into();
+    host.workspace = "/srv/none".into();
+    host.state_dir = "/var/none".into();
+    let file = std::fs::canonicalize("/usr/bin/cat").unwrap();
+    let digest = Digest::of(&std::fs::read(&file).unwrap());
+    let granted = |digest| {
+        let file = OsText::try_from(file.as_path()).unwrap();
+        View::of(&host, &Programs::Only(vec![GrantedProgram { file, digest: Some(digest) }]))
+    };
+    assert!(granted(digest).is_ok());
+    let error = granted(Digest::of(b"another")).unwrap_err().to_string();
+    assert!(error.contains("cat` cannot be granted, because its content is another"), "{error}");
 }

@@ -7,7 +7,7 @@ use model::change::Change;
 use model::enforcement::{Held, Shortfall};
 use model::event::{DecisionRecord, Event, HeldBack, OutputRecord, Verdict};
 use model::evidence::{Observed, Probe, StepTime, Teardown};
-use model::grant::{Grant, Input, Network, Programs, WorkspaceAccess};
+use model::grant::{Grant, GrantedProgram, Input, Network, Programs, WorkspaceAccess};
 use model::{ActionId, Ending, Limits, OsText, TaskId, Timestamp, Usage};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -138,8 +138,7 @@ pub struct GrantPart {
     /// What it may use.
     pub limits: LimitsPart,
     /// The programs that it may start; `null` for all that are shown.
-    #[schemars(with = "Option<Vec<Name>>")]
-    pub programs: Option<Vec<OsText>>,
+    pub programs: Option<Vec<ProgramPart>>,
     /// What is shown read-only.
     #[schemars(schema_with = "schema::inputs")]
     pub inputs: Vec<Input>,
@@ -148,6 +147,17 @@ pub struct GrantPart {
     pub shown_credentials: Vec<model::WorkspacePath>,
     /// Whether it may use a terminal.
     pub terminal: bool,
+}
+
+/// A program that an action may start.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ProgramPart {
+    /// The file.
+    #[schemars(with = "Name")]
+    pub file: OsText,
+    /// What it held when it was granted, as a digest; `null` for whatever it holds.
+    #[schemars(with = "Option<String>")]
+    pub digest: Option<model::Digest>,
 }
 
 /// The most that an action may use.
@@ -537,7 +547,7 @@ impl From<Grant> for GrantPart {
         let Grant { workspace, network, profile, programs, inputs, shown_credentials, terminal } = grant;
         let programs = match programs {
             Programs::Any => None,
-            Programs::Only(files) => Some(files),
+            Programs::Only(files) => Some(files.into_iter().map(ProgramPart::from).collect()),
         };
         let limits = LimitsPart::from(&profile.limits);
         Self {
@@ -550,6 +560,12 @@ impl From<Grant> for GrantPart {
             shown_credentials,
             terminal,
         }
+    }
+}
+
+impl From<GrantedProgram> for ProgramPart {
+    fn from(GrantedProgram { file, digest }: GrantedProgram) -> Self {
+        Self { file, digest }
     }
 }
 
