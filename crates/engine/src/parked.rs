@@ -70,14 +70,21 @@ impl Engine {
         if self.parked().iter().any(has_one) {
             return Ok(());
         }
+        if let Some(parked) = self.build_ahead(task, order, start)? {
+            self.put(parked);
+        }
+        Ok(())
+    }
+
+    /// Builds a sandbox for an order, when policy would let it run.
+    fn build_ahead(&self, task: &Task, order: &Order, start: Start) -> Result<Option<Parked>, EngineError> {
         let run = Run::begin(self, start)?;
         let action = self.parse(&run, task, order)?;
         let facts = facts(order, &action);
         let (Decision::Allow(yes) | Decision::Narrow(yes)) = self.gate.decide(action, &facts) else {
-            return Ok(());
+            return Ok(None);
         };
-        let built = sandbox::prepare(self.spec(&run, &yes)?);
-        let prepared = match built {
+        let prepared = match sandbox::prepare(self.spec(&run, &yes)?) {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.remove_empty(&run)?;
@@ -86,12 +93,16 @@ impl Engine {
         };
         let (asked, granted) = (order.grant.clone(), yes.grant().clone());
         let sandbox = Waiting { asked, granted, prepared, since: Instant::now() };
+        Ok(Some(Parked { run, sandbox }))
+    }
+
+    /// Lets a sandbox wait, in the place of the oldest when all are taken.
+    fn put(&self, built: Parked) {
         let mut parked = self.parked();
         let oldest = (parked.len() >= PLACES).then(|| parked.remove(0));
-        parked.push(Parked { run, sandbox });
+        parked.push(built);
         drop(parked);
         oldest.into_iter().for_each(|unused| self.give_up(unused));
-        Ok(())
     }
 
     /// Tears down every sandbox that waits.
