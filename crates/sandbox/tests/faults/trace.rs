@@ -86,6 +86,8 @@ struct Task {
     role: Option<Role>,
     /// The call that it is in, as it was entered.
     inside: Option<usize>,
+    /// Whether it is in an `execve` that was not seen to begin: what comes next is the end of that.
+    executes: bool,
     /// Whether its call is to return our error.
     injects: bool,
     /// It stopped before the event of its parent said who it is, and waits for that.
@@ -207,7 +209,7 @@ impl Tracer {
         let is_launcher = program.to_string_lossy().contains("fumehood-launcher");
         let task = self.tasks.entry(pid).or_default();
         if is_launcher {
-            *task = Task { role: Some(Role::FirstStage), ..Task::default() };
+            *task = Task { role: Some(Role::FirstStage), executes: true, ..Task::default() };
         } else if task.role == Some(Role::Runner) {
             // The command. What follows is not the start any more.
             *task = Task::default();
@@ -220,6 +222,9 @@ impl Tracer {
         let Some(regs) = registers(pid) else { return };
         let Some(task) = self.tasks.get_mut(&pid) else { return };
         let Some(role) = task.role else { return };
+        if std::mem::take(&mut task.executes) {
+            return;
+        }
         if let Some(entered) = task.inside.take() {
             if std::mem::take(&mut task.injects) {
                 let errno = self.fault.map_or(libc::EPERM, |fault| fault.errno);
