@@ -12,7 +12,7 @@ use model::action::Base;
 use model::event::{Event, HeldBack};
 use model::{OsText, Subject};
 use sandbox::fail_point;
-use sandbox::{Execution, Io, Prepared, Spec};
+use sandbox::{Execution, Io, Joined, Prepared, Spec};
 
 use crate::Engine;
 use crate::apply::BaseStats;
@@ -57,6 +57,10 @@ impl Engine {
             masks: run.start.masked.clone(),
             covers: run.start.covers.clone(),
             git_directory: run.start.git_directory.clone(),
+            joined: grant.network.joined().map(|action| Joined {
+                action: action.clone(),
+                run_directory: places.runs().join(action.as_str()),
+            }),
             grant,
             run_directory: run.directory.clone(),
             artifacts: places.artifacts(&run.task, &run.action),

@@ -88,7 +88,8 @@ impl Engine {
         run.call = manner.call.map(str::to_owned);
         fail_point::reached("decision: the action has its place");
         let action = self.parse(&run, task, &order)?;
-        let facts = facts(&order, &action);
+        let joined = self.joined_action(&task.id, action.grant())?;
+        let facts = Facts { joined, ..facts(&order, &action) };
         let about = subject(&action);
         let requested = self.requested(&action);
         let stored = action.clone();

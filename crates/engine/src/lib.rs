@@ -27,6 +27,7 @@ mod host;
 mod host_edits;
 mod ignore_rules;
 mod intent;
+mod join;
 mod layers;
 mod lock;
 mod masks;

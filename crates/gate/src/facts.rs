@@ -20,10 +20,33 @@ pub struct Facts {
     /// The classes of every path that the tool says it will write. A path that is missing here was not looked
     /// at, and policy is told so.
     pub classes: BTreeMap<WorkspacePath, Classes>,
+    /// What is known of the action whose network is asked for. When it is missing nobody looked, and policy is told
+    /// that it is neither of this task nor running.
+    pub joined: Option<OtherAction>,
     /// What people said yes to. Only what covers the very thing that is decided, and has not expired, counts.
     pub approvals: Vec<Approval>,
     /// The time of the decision.
     pub now: Timestamp,
+}
+
+/// What is known of another action.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OtherAction {
+    /// Whether it belongs to the task of the action that is decided, or to one that this task was forked from.
+    pub same_task: bool,
+    /// How far it came.
+    pub progress: Progress,
+}
+
+/// How far another action came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// It was asked for, and its command has not started.
+    NotStarted,
+    /// Its command runs.
+    Running,
+    /// Its command ended, or will never start.
+    Ended,
 }
 
 /// One person's yes to one exact thing, until a fixed time. It runs nothing: the thing is decided again with it.
@@ -42,7 +65,14 @@ pub struct Approval {
 impl Facts {
     /// Starts with a profile and the time, and nothing else known.
     pub fn new(profile: Profile, now: Timestamp) -> Self {
-        Self { profile, inputs: Vec::new(), classes: BTreeMap::new(), approvals: Vec::new(), now }
+        Self {
+            profile,
+            inputs: Vec::new(),
+            classes: BTreeMap::new(),
+            joined: None,
+            approvals: Vec::new(),
+            now,
+        }
     }
 }
 

@@ -25,6 +25,6 @@ pub use decision::{
     Answer, ApprovalRequest, Authorization, Decision, Denial, Granted, Permit, ReceiptMismatch, Subject,
 };
 pub use error::{GateError, RulePlace};
-pub use facts::{Approval, Classes, Facts};
+pub use facts::{Approval, Classes, Facts, OtherAction, Progress};
 pub use gate::Gate;
 pub use policy::{DEFAULT_BUNDLE, Policy, SCHEMA};

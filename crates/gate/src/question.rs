@@ -10,10 +10,10 @@ use std::path::{Component, Path, PathBuf};
 use model::grant::{Input, Network, WorkspaceAccess};
 use model::limits::DiskMode;
 use model::units::display_duration;
-use model::{Action, Grant, LimitKind, Limits, OsText, Profile, Tool, WorkspacePath};
+use model::{Action, ActionId, Grant, LimitKind, Limits, OsText, Profile, Tool, WorkspacePath};
 
 use crate::apply::Apply;
-use crate::facts::{Classes, Facts};
+use crate::facts::{Classes, Facts, OtherAction, Progress};
 
 /// The class of a path that nobody has looked at.
 const UNCLASSIFIED: &str = "unclassified";
@@ -29,6 +29,8 @@ pub(crate) enum Question<'a> {
     Change { tool: &'static str, path: &'a WorkspacePath, classes: Option<&'a Classes> },
     /// May it reach what the host reaches?
     UseNetwork,
+    /// May it use the network of this other action?
+    JoinNetwork { action: &'a ActionId, known: Option<OtherAction> },
     /// May a limit be wider than the profile says?
     WidenLimit(Widening),
     /// May this credential of the workspace be seen?
@@ -60,7 +62,11 @@ pub(crate) fn questions_of<'a>(
     // A list of programs and reading only can but take away, so they have no question of their own.
     let Grant { workspace: _, network, profile, programs: _, inputs, shown_credentials, terminal } = grant;
     let mut questions = questions_of_tool(&action.request().tool, facts, service);
-    questions.extend((*network == Network::Host).then_some(Question::UseNetwork));
+    questions.extend(match network {
+        Network::Loopback => None,
+        Network::Host => Some(Question::UseNetwork),
+        Network::Joined(action) => Some(Question::JoinNetwork { action, known: facts.joined }),
+    });
     questions.extend(widenings(profile, &facts.profile).into_iter().map(Question::WidenLimit));
     questions.extend(shown_credentials.iter().map(Question::ShowCredential));
     questions.extend(
@@ -160,6 +166,7 @@ impl Question<'_> {
             Self::Start { service: Some(_), .. } => "internal",
             Self::Look { tool, .. } | Self::Change { tool, .. } => tool,
             Self::UseNetwork => "use-network",
+            Self::JoinNetwork { .. } => "join-network",
             Self::WidenLimit(_) => "widen-limit",
             Self::ShowCredential(_) => "show-credential",
             Self::ShowInput { .. } => "show-input",
@@ -182,6 +189,9 @@ impl fmt::Display for Question<'_> {
             }
             Self::Look { tool, path: None } => write!(f, "{tool} the workspace"),
             Self::UseNetwork => f.write_str("use the host's network"),
+            Self::JoinNetwork { action, known } => {
+                write!(f, "use the network of {action}{}", standing(*known))
+            }
             Self::WidenLimit(Widening { limit, shown, .. }) => {
                 write!(f, "have a wider limit ({limit}: {shown})")
             }
@@ -190,6 +200,17 @@ impl fmt::Display for Question<'_> {
             Self::UseTerminal => f.write_str("use a terminal"),
             Self::Apply(apply) => apply.fmt(f),
         }
+    }
+}
+
+/// Says of another action what stands in the way of joining it.
+fn standing(known: Option<OtherAction>) -> &'static str {
+    match known {
+        None => ", of which nothing is known",
+        Some(OtherAction { progress: Progress::NotStarted, .. }) => ", which has not started",
+        Some(OtherAction { progress: Progress::Ended, .. }) => ", which has ended",
+        Some(OtherAction { same_task: false, progress: Progress::Running }) => ", which runs in another task",
+        Some(OtherAction { same_task: true, progress: Progress::Running }) => "",
     }
 }
 

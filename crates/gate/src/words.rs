@@ -11,6 +11,7 @@ use model::action::Principal;
 use model::{Action, Grant, OsText, WorkspacePath};
 
 use crate::apply::Apply;
+use crate::facts::Progress;
 use crate::question::{Question, Widening, access_name, classes_or_unknown, is_in_workspace};
 
 /// What the questions about one thing have in common.
@@ -105,6 +106,7 @@ fn resource(question: &Question<'_>, about: About<'_>) -> Result<(EntityUid, Ent
         | Question::Change { path, .. }
         | Question::ShowCredential(path) => path_resource(path, about.workspace()),
         Question::UseNetwork => alone("Network", "host"),
+        Question::JoinNetwork { action, .. } => alone("Network", action.as_str()),
         Question::WidenLimit(Widening { limit, .. }) => alone("Limit", limit),
         Question::ShowInput { input, .. } => alone("Input", &text(&input.source)),
         Question::Start { service: None, .. }
@@ -154,8 +156,12 @@ fn context(question: &Question<'_>, about: About<'_>, roles: &BTreeSet<String>) 
             ("profile_allows".to_owned(), long(widening.profile_allows)),
         ]),
         (Question::ShowInput { named_by_person, .. }, _) => {
-            pairs.push(("named_by_person".to_owned(), RestrictedExpression::new_bool(*named_by_person)));
+            pairs.push(("named_by_person".to_owned(), boolean(*named_by_person)));
         }
+        (Question::JoinNetwork { known, .. }, _) => pairs.extend([
+            ("same_task".to_owned(), boolean(known.is_some_and(|known| known.same_task))),
+            ("running".to_owned(), boolean(known.is_some_and(|known| known.progress == Progress::Running))),
+        ]),
         _ => {}
     }
     Ok(pairs)
@@ -177,7 +183,7 @@ fn program(argv: &[OsText], action: &Action) -> Result<RestrictedExpression, Una
     record([
         ("name", string(text_of(name))),
         ("path", string(text(program))),
-        ("in_workspace", RestrictedExpression::new_bool(is_in_workspace(program, workspace, directory))),
+        ("in_workspace", boolean(is_in_workspace(program, workspace, directory))),
     ])
 }
 
@@ -194,6 +200,10 @@ fn set<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> RestrictedExpressi
 
 fn string(value: impl Into<String>) -> RestrictedExpression {
     RestrictedExpression::new_string(value.into())
+}
+
+fn boolean(value: bool) -> RestrictedExpression {
+    RestrictedExpression::new_bool(value)
 }
 
 /// Numbers beyond what Cedar counts with become its largest one.
@@ -290,11 +300,15 @@ mod tests {
         assert_eq!(warnings.count(), 0);
         let facts = Facts::new(Profile::strict(), Timestamp::from_nanos(0));
         let mut asked = BTreeSet::new();
+        let networks = [Network::Host, Network::Joined(ActionId::from_random([1; 10]))];
         let mut ask_all = |principal: Principal, tool, service| {
             let action = action(principal, tool);
-            let about = About::Action { action: &action, grant: action.grant() };
-            for question in questions_of(&action, action.grant(), &facts, service) {
-                asked.insert(fits(&schema, &question, about));
+            for network in networks.clone() {
+                let grant = Grant { network, ..everything() };
+                let about = About::Action { action: &action, grant: &grant };
+                for question in questions_of(&action, &grant, &facts, service) {
+                    asked.insert(fits(&schema, &question, about));
+                }
             }
         };
         for tool in tools() {

@@ -3,11 +3,11 @@
 mod common;
 
 use common::*;
-use gate::{ApplyMode, Approval, Decision, Facts, Gate, Policy, Subject as _};
+use gate::{ApplyMode, Approval, Decision, Facts, Gate, OtherAction, Policy, Progress, Subject as _};
 use model::action::Principal;
 use model::event::Verdict::{self, Allow, Deny, Narrow, RequireApproval};
 use model::grant::{GrantedProgram, Input, Network, Programs, WorkspaceAccess};
-use model::{Bytes, FileKind, Grant, Level, Profile, Timestamp, Tool};
+use model::{ActionId, Bytes, FileKind, Grant, Level, Profile, Timestamp, Tool};
 
 fn gate() -> Gate {
     Gate::new(Policy::default_bundle().expect("the shipped bundle can be used"), None)
@@ -111,6 +111,10 @@ fn rows_across() -> Vec<Row> {
     let limits = (Deny, "limits-wider-than-profile", "limits-of-the-profile");
     let tighter = (Narrow, "limits-wider-than-profile", "limits-of-the-profile-for-agents");
     let host = |grant: &mut Grant| grant.network = Network::Host;
+    let join = |grant: &mut Grant| grant.network = Network::Joined(ActionId::from_random([9; 10]));
+    let not_running = (Deny, "joined-action-not-running", "join-only-running");
+    let foreign = (Deny, "network-of-another-task", "join-only-own-task");
+    let other = |same_task, progress| Some(OtherAction { same_task, progress });
     let memory = |grant: &mut Grant| grant.profile.limits.memory = Bytes::gib(64);
     let terminal = |grant: &mut Grant| grant.terminal = true;
     let with_input = |grant: &mut Grant| grant.inputs.push(input());
@@ -120,6 +124,27 @@ fn rows_across() -> Vec<Row> {
             .asking(host),
         row("an agent does", agent(), run(&["curl"]), (Narrow, "network-denied", "no-network-for-agents"))
             .asking(host),
+        row(
+            "a running action of the task is joined",
+            user(),
+            run(&["curl"]),
+            (Allow, INSIDE, "run-anything"),
+        )
+        .asking(join)
+        .knowing(|facts| facts.joined = other(true, Progress::Running)),
+        row("by an agent, too", agent(), run(&["curl"]), (Allow, INSIDE, "run-anything"))
+            .asking(join)
+            .knowing(|facts| facts.joined = other(true, Progress::Running)),
+        row("one that ended", user(), run(&["curl"]), not_running)
+            .asking(join)
+            .knowing(|facts| facts.joined = other(true, Progress::Ended)),
+        row("one that has not started", user(), run(&["curl"]), not_running)
+            .asking(join)
+            .knowing(|facts| facts.joined = other(true, Progress::NotStarted)),
+        row("one of another task", user(), run(&["curl"]), foreign)
+            .asking(join)
+            .knowing(|facts| facts.joined = other(false, Progress::Running)),
+        row("one that nobody knows", agent(), run(&["curl"]), not_running).asking(join),
         row("a user asks for memory", user(), run(&["make"]), limits).asking(memory),
         row("an agent does", agent(), run(&["make"]), tighter).asking(memory),
         row("a user lets go of the kernel's hold", user(), run(&["make"]), limits)

@@ -3,10 +3,13 @@
 mod common;
 
 use common::*;
-use gate::{ApplyMode, Approval, DEFAULT_BUNDLE, Decision, Gate, GateError, Policy, Subject as _};
+use gate::{
+    ApplyMode, Approval, DEFAULT_BUNDLE, Decision, Facts, Gate, GateError, OtherAction, Policy, Progress,
+    Subject as _,
+};
 use model::event::Verdict::{Allow, Deny, Narrow, RequireApproval};
 use model::grant::{Network, WorkspaceAccess};
-use model::{Bytes, FileKind, Grant, Timestamp};
+use model::{ActionId, Bytes, FileKind, Grant, Timestamp};
 
 const ALL: &str = r#"@id("all") @reason("all") permit (principal, action, resource);"#;
 
@@ -378,4 +381,24 @@ fn with_review() -> Policy {
         r#"forbid (principal, action == Action::"run", resource) unless { context.approvals.contains("reviewer") };"#,
     );
     policy(&[ALL, &review])
+}
+
+#[test]
+fn a_policy_can_deny_what_the_shipped_one_lets_join() {
+    let joined = OtherAction { same_task: true, progress: Progress::Running };
+    let facts = Facts { joined: Some(joined), ..facts() };
+    let network = Network::Joined(ActionId::from_random([9; 10]));
+    let asked = || parse(request(agent(), run(&["curl"])), Grant { network: network.clone(), ..grant() });
+    assert!(matches!(Gate::new(default_bundle(), None).decide(asked(), &facts), Decision::Allow(_)));
+
+    let no = r#"forbid (principal is Agent, action == Action::"join-network", resource);"#;
+    let with = |annotations| {
+        let rules = format!("{DEFAULT_BUNDLE}\n{}", forbid("alone", annotations, no));
+        Gate::new(Policy::parse(&rules).expect("fits the schema"), None).decide(asked(), &facts)
+    };
+    let denied = with("");
+    assert!(matches!(denied, Decision::Deny(_)));
+    assert_eq!(denied.record().rules, ["alone"]);
+    let Decision::Narrow(narrowed) = with(r#"@obligation("narrow-network")"#) else { panic!("not narrowed") };
+    assert_eq!(narrowed.grant().network, Network::Loopback);
 }

@@ -33,12 +33,19 @@ fn tools() -> impl Strategy<Value = Tool> {
     ]
 }
 
+fn other_action() -> model::ActionId {
+    model::ActionId::from_random([9; 10])
+}
+
 fn grants() -> impl Strategy<Value = Grant> {
     let access = prop_oneof![Just(WorkspaceAccess::ReadOnly), Just(WorkspaceAccess::ReadWrite)];
-    (any::<bool>(), any::<bool>(), any::<bool>(), access, 1..9u64, 1..5000u32, 1..4000u64).prop_map(
-        |(host, terminal, credential, workspace, memory, processes, seconds)| {
+    (any::<[bool; 2]>(), any::<bool>(), any::<bool>(), access, 1..9u64, 1..5000u32, 1..4000u64).prop_map(
+        |([host, joined], terminal, credential, workspace, memory, processes, seconds)| {
             let mut grant = Grant { workspace, terminal, ..Grant::under(Profile::default_profile()) };
             grant.network = if host { Network::Host } else { Network::Loopback };
+            if joined {
+                grant.network = Network::Joined(other_action());
+            }
             grant.shown_credentials.extend(credential.then(|| path(".env")));
             grant.profile.limits.memory = Bytes::gib(memory);
             grant.profile.limits.processes = processes;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::id::ActionId;
 use crate::os_text::OsText;
 use crate::path::WorkspacePath;
 use crate::profile::Profile;
@@ -37,13 +38,25 @@ pub enum WorkspaceAccess {
 }
 
 /// What an action may reach over the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Network {
     /// Only its own loopback.
     Loopback,
+    /// The loopback of this action, which runs: the two reach each other's servers, and nothing else.
+    Joined(ActionId),
     /// Everything that the host reaches. No shipped policy allows it.
     Host,
+}
+
+impl Network {
+    /// Returns the action whose network this is, when it is not the own one.
+    pub fn joined(&self) -> Option<&ActionId> {
+        match self {
+            Self::Joined(action) => Some(action),
+            Self::Loopback | Self::Host => None,
+        }
+    }
 }
 
 /// Which programs an action may start.

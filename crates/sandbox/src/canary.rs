@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use launcher::plan::ProbeFacts;
 
+use crate::network;
 use crate::sys::SharedSegment;
 
 /// A variable that the launcher would have, if it were started with an environment.
@@ -60,6 +61,7 @@ impl Canaries {
             listener_path: self.path.as_os_str().as_bytes().to_vec(),
             canary_variable: VARIABLE.to_owned(),
             host_cgroup_namespace: rustix::fs::stat("/proc/self/ns/cgroup")?.st_ino,
+            host_network_namespace: network::host_namespace()?,
             canary_segment: self.segment.as_ref().map(SharedSegment::id),
             ..ProbeFacts::default()
         })

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use model::ActionId;
 use model::enforcement::Shortfall;
 use model::evidence::Probe;
 
@@ -33,6 +34,15 @@ pub enum SandboxError {
         /// The step.
         step: &'static str,
         /// The error of the kernel.
+        #[source]
+        source: io::Error,
+    },
+    /// The action whose network was granted is not there to be joined.
+    #[error("cannot join the network of {action}: it has ended")]
+    JoinedEnded {
+        /// The action.
+        action: ActionId,
+        /// What was met in its place.
         #[source]
         source: io::Error,
     },

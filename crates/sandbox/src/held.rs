@@ -9,7 +9,7 @@ use model::text::escape;
 use crate::cgroup::Resource;
 use crate::error::SandboxError;
 use crate::groups::Groups;
-use crate::spec::Spec;
+use crate::spec::{Joined, Spec};
 use crate::view::Executables;
 
 /// What the host and the launcher told about this sandbox.
@@ -36,7 +36,6 @@ pub(crate) fn held(spec: &Spec, facts: &Facts<'_>) -> Vec<Held> {
         (Layer::UserNamespace, "a namespace with one id, and no further ones"),
         (Layer::MountNamespace, "a mount namespace of its own"),
         (Layer::PidNamespace, "a process namespace of its own"),
-        (Layer::NetworkNamespace, "a network namespace with only its loopback"),
         (Layer::IpcNamespace, "an IPC namespace of its own"),
         (Layer::UtsNamespace, "a host name of its own"),
         (Layer::CgroupNamespace, "a cgroup namespace of its own"),
@@ -54,8 +53,9 @@ pub(crate) fn held(spec: &Spec, facts: &Facts<'_>) -> Vec<Held> {
     .into_iter()
     .map(|(layer, by)| hard(layer, by))
     .collect();
+    held.push(network(spec.joined.as_ref()));
     held.push(root(&spec.view.executables));
-    held.push(landlock(&facts.landlock));
+    held.push(landlock(&facts.landlock, spec.joined.is_some()));
     held.push(groups());
     held.push(reads(facts.reads.as_deref()));
     held.extend(limits(spec, facts.groups));
@@ -98,9 +98,23 @@ fn root(executables: &Executables) -> Held {
     hard(Layer::Root, format!("{by}; {} programs may be executed{grants}", listed.programs.len()))
 }
 
-fn landlock(report: &LandlockReport) -> Held {
-    let level = if report.full { Level::Hard } else { Level::Absent };
-    let scope = if report.scoped { ", signals and abstract sockets held inside" } else { "" };
+fn network(joined: Option<&Joined>) -> Held {
+    let by = match joined {
+        None => "a network namespace with only its loopback".to_owned(),
+        Some(joined) => format!("the network namespace of {}, with only its loopback", joined.action),
+    };
+    hard(Layer::NetworkNamespace, by)
+}
+
+/// In a joined network, only the scope of Landlock keeps abstract sockets of two sandboxes apart.
+fn landlock(report: &LandlockReport, joins: bool) -> Held {
+    let enough = report.full && (report.scoped || !joins);
+    let level = if enough { Level::Hard } else { Level::Absent };
+    let scope = match (report.scoped, joins) {
+        (true, _) => ", signals and abstract sockets held inside",
+        (false, true) => ", which does not keep abstract sockets of a joined network apart",
+        (false, false) => "",
+    };
     Held { layer: Layer::Landlock, level, by: format!("Landlock ABI {}{scope}", report.abi) }
 }
 
@@ -169,7 +183,9 @@ fn fix(layer: Layer) -> &'static str {
         Layer::Limit(LimitKind::Disk | LimitKind::Files) => {
             "choose a profile with disk_mode `memory`, or one that accepts `watched`"
         }
-        Layer::Landlock => "use a kernel with Landlock (Linux 6.7 or later) and `landlock` among its `lsm=`",
+        Layer::Landlock => {
+            "use a kernel with Landlock (Linux 6.10 or later, 6.12 to join a network) and `landlock` among its `lsm=`"
+        }
         Layer::Groups => "run as root, which can clear groups",
         Layer::Reads => "run as root, or choose a profile whose `minimum.reads` is `absent`",
         _ => "see docs/sandbox.md for the kernel that this layer needs",

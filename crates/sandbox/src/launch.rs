@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher.bin"));
 /// Its digest, taken when it was built.
 const LAUNCHER_DIGEST: &str = include_str!(concat!(env!("OUT_DIR"), "/launcher.sha256"));
-/// What one socket message can carry beside the plan and the three streams.
+/// What one socket message can carry beside the plan, the three streams and a network.
 const CGROUPS_MAX: usize = 4;
 
 /// The launcher, started, with our end of the socket to it.
@@ -28,11 +28,21 @@ pub(crate) struct Launched {
     pub(crate) first_stage: Child,
 }
 
-/// Starts the launcher with a plan, the command's streams and the control groups to enter.
+/// What comes along with a plan.
+pub(crate) struct Along<'a> {
+    /// The command's streams.
+    pub(crate) streams: &'a [OwnedFd; 3],
+    /// The network to join, when there is one.
+    pub(crate) network: Option<&'a OwnedFd>,
+    /// The control groups to enter.
+    pub(crate) cgroups: &'a [OwnedFd],
+}
+
+/// Starts the launcher with a plan and what comes along with it.
 ///
 /// The engine is never forked: without a closure to run in between, the standard library starts a program with
 /// `posix_spawn(3)`, whose cost does not grow with our memory.
-pub(crate) fn launch(plan: &Plan, streams: &[OwnedFd; 3], cgroups: &[OwnedFd]) -> io::Result<Launched> {
+pub(crate) fn launch(plan: &Plan, along: &Along<'_>) -> io::Result<Launched> {
     let program = launcher_file()?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     #[allow(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
@@ -53,8 +63,8 @@ pub(crate) fn launch(plan: &Plan, streams: &[OwnedFd; 3], cgroups: &[OwnedFd]) -
         .spawn()?;
     let plan = sealed_file("fumehood-plan", &postcard::to_allocvec(plan).map_err(io::Error::other)?)?;
     let mut descriptors: Vec<BorrowedFd<'_>> = vec![plan.as_fd()];
-    descriptors.extend(streams.iter().map(AsFd::as_fd));
-    descriptors.extend(cgroups.iter().take(CGROUPS_MAX).map(AsFd::as_fd));
+    descriptors.extend(along.streams.iter().chain(along.network).map(AsFd::as_fd));
+    descriptors.extend(along.cgroups.iter().take(CGROUPS_MAX).map(AsFd::as_fd));
     let count = u32::try_from(descriptors.len()).map_err(io::Error::other)?;
     wire::send(&ours, &count, &descriptors)?;
     Ok(Launched { control: ours, first_stage })

@@ -23,9 +23,11 @@ use crate::cgroup::Resource;
 use crate::error::SandboxError;
 use crate::groups::Groups;
 use crate::held::{self, Facts};
+use crate::launch::Along;
+use crate::network::Door;
 use crate::reads::ReadWatch;
 use crate::spec::Spec;
-use crate::{fail_point, launch, plan, proof, wait};
+use crate::{fail_point, launch, network, plan, proof, wait};
 
 /// How long building and proving may take. It takes milliseconds; only a stuck file system takes longer.
 const BUILD_TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,6 +46,8 @@ pub struct Prepared {
     pub(crate) groups: Groups,
     /// Watches the files that are opened, where that can be had.
     pub(crate) reads: Option<ReadWatch>,
+    /// Where others get its network, when that is its own.
+    pub(crate) door: Option<Door>,
 }
 
 /// Our ends of the command's streams.
@@ -76,18 +80,23 @@ pub struct Report {
 /// When the host cannot hold what the profile demands, a step fails or a probe does not hold. Nothing ran then.
 pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     let start = Instant::now();
+    if spec.grant.network.joined() != spec.joined.as_ref().map(|joined| &joined.action) {
+        return Err(SandboxError::OtherGrant);
+    }
     make_directories(&spec)?;
     fail_point::reached("build: its directories are made");
+    let joined = network::granted(&spec)?;
     let canaries = Canaries::plant(&spec.run_directory).map_err(SandboxError::prepare("canaries"))?;
     let facts = canaries.facts().map_err(SandboxError::prepare("canaries"))?;
     let groups = Groups::make(&spec.grant.profile)?;
     fail_point::reached("build: its control groups are made");
+    let facts = network::add_facts(facts, joined.as_ref()).map_err(SandboxError::prepare("network"))?;
     let plan = plan::plan(&spec, facts, groups.support(Resource::Memory).is_err());
     let (theirs, ours) = streams(&spec).map_err(SandboxError::prepare("streams"))?;
     let planned = start.elapsed();
-    let launched = launch::launch(&plan, &theirs, &entries(&spec, &groups)?)
-        .map_err(SandboxError::prepare("launcher"))?;
-    drop(theirs);
+    let along = Along { streams: &theirs, network: joined.as_ref(), cgroups: &entries(&spec, &groups)? };
+    let launched = launch::launch(&plan, &along).map_err(SandboxError::prepare("launcher"))?;
+    drop((theirs, joined));
     fail_point::reached("build: the launcher is started");
     let mut first_stage = FirstStage { child: launched.first_stage, proved: false };
     let (first_process, proved) = first_stage.proof(&launched.control)?;
@@ -100,6 +109,7 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     probes.extend(groups.proof());
     refuse_unproved(&probes)?;
     held::check_workspace_options(&proved.workspace_options)?;
+    let door = Door::of(&spec, proved.network).map_err(SandboxError::prepare("network"))?;
     let mut steps = vec![StepTime { step: "plan".to_owned(), time: planned }];
     steps.extend(
         proved.steps.into_iter().map(|(step, nanos)| StepTime { step, time: Duration::from_nanos(nanos) }),
@@ -116,6 +126,7 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
         report: Report { held, probes, steps },
         groups,
         reads: reads.ok(),
+        door,
     })
 }
 
@@ -198,6 +209,14 @@ struct Proved {
     terminal: Option<OwnedFd>,
     /// The number of the first process outside.
     first_process: i32,
+    network: Option<OwnedFd>,
+}
+
+/// The first process, as the first stage tells of it.
+struct Born {
+    process: FirstProcess,
+    number: i32,
+    network: OwnedFd,
 }
 
 /// The first stage of the launcher: a child that leaves as soon as the first process exists. Both are children of ours,
@@ -212,12 +231,12 @@ impl FirstStage {
     /// which tells of the rest: nobody says which of the two is heard first.
     fn proof(&mut self, control: &OwnedFd) -> Result<(FirstProcess, Proved), SandboxError> {
         let deadline = Instant::now() + BUILD_TIMEOUT;
-        let (mut born, mut proved): (Option<(FirstProcess, i32)>, Option<Proved>) = (None, None);
+        let (mut born, mut proved): (Option<Born>, Option<Proved>) = (None, None);
         loop {
             (born, proved) = match (born, proved) {
-                (Some((first_process, number)), Some(said)) => {
+                (Some(Born { process, number, network }), Some(said)) => {
                     self.proved = true;
-                    return Ok((first_process, Proved { first_process: number, ..said }));
+                    return Ok((process, Proved { first_process: number, network: Some(network), ..said }));
                 }
                 waiting => waiting,
             };
@@ -228,7 +247,9 @@ impl FirstStage {
             match message {
                 FromSandbox::Born { pid } => {
                     let pidfd = fds.next().ok_or_else(|| gone("the first process"))?;
-                    born = Some((FirstProcess::new(pidfd), pid));
+                    let process = FirstProcess::new(pidfd);
+                    let network = fds.next().ok_or_else(|| gone("the network"))?;
+                    born = Some(Born { process, number: pid, network });
                 }
                 FromSandbox::Proved { observations, steps, landlock, workspace_options } => {
                     let (store, terminal) = match (fds.next(), fds.next()) {
@@ -243,6 +264,7 @@ impl FirstStage {
                         store,
                         terminal,
                         first_process: 0,
+                        network: None,
                     });
                 }
                 FromSandbox::Failed { step, errno, about } => {

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use launcher::plan::{
-    IdMap, Identity, Instruction, LANDLOCK_CANARY, Plan, ProbeFacts, ProgramList, Rlimit, Source,
+    IdMap, Identity, Instruction, LANDLOCK_CANARY, Network, Plan, ProbeFacts, ProgramList, Rlimit, Source,
     SourceIndex, Step, Upper, Watch,
 };
 use model::grant::{Programs, WorkspaceAccess};
@@ -55,6 +55,7 @@ pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, watch_memory: bool) -> Plan {
             switch: rustix::process::geteuid().is_root(),
         },
         hostname: HOSTNAME.to_owned(),
+        network: if spec.joined.is_some() { Network::Joined } else { Network::Own },
         writable: builder.writable.iter().map(|path| bytes(path)).collect(),
         programs: match &spec.view.executables {
             Executables::Any => None,

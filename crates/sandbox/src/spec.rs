@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use model::grant::WorkspaceAccess;
-use model::{Grant, WorkspacePath};
+use model::{ActionId, Grant, WorkspacePath};
 
 use crate::view::{Identity, View};
 
@@ -25,6 +25,8 @@ pub struct Spec {
     pub git_directory: Option<GitDirectory>,
     /// What the command may touch and use.
     pub grant: Grant,
+    /// The action whose network it joins, when the grant names one.
+    pub joined: Option<Joined>,
     /// A directory of this run alone, empty and not readable by others; it is removed at the end.
     pub run_directory: PathBuf,
     /// Where what the command puts into `/artifacts` goes.
@@ -33,6 +35,15 @@ pub struct Spec {
     pub cache: PathBuf,
     /// The layer that a mutant of the builder leaves out; only builds with the feature `mutants` take it.
     pub mutant: Option<String>,
+}
+
+/// Another action, whose network namespace is joined.
+#[derive(Debug, Clone)]
+pub struct Joined {
+    /// Its name.
+    pub action: ActionId,
+    /// The directory of its run.
+    pub run_directory: PathBuf,
 }
 
 /// The git repository of a linked worktree. It is shown with layers of its own above it, so that git can write.

@@ -315,6 +315,8 @@ impl<'a> Running<'a> {
             PollFd::from_borrowed_fd(self.prepared.control.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.prepared.first_process.pidfd(), PollFlags::IN),
         ];
+        let door = self.prepared.door.as_ref();
+        fds.extend(door.map(|door| PollFd::from_borrowed_fd(door.listener(), PollFlags::IN)));
         if let Some(controller) = &self.controller {
             fds.push(PollFd::from_borrowed_fd(controller.wake_up(), PollFlags::IN));
         }
@@ -324,6 +326,9 @@ impl<'a> Running<'a> {
         match poll(&mut fds, Some(&left)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
+        }
+        if let Some(door) = door.filter(|_| !fds[2].revents().is_empty()) {
+            door.serve();
         }
         Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty()))
     }

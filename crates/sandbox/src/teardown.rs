@@ -16,13 +16,13 @@ use crate::native::Prepared;
 /// IPC and other namespaces and all that was mounted in them (`namespaces(7)`). What remains is ours: descriptors
 /// that keep the store alive, and the directory of the run.
 pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
-    let Prepared { groups, spec, first_process, control, streams, store, reads, .. } = prepared;
+    let Prepared { groups, spec, first_process, control, streams, store, reads, door, .. } = prepared;
     let mut gone = vec![spec.run_directory.clone(), spec.workspace.layer.join("work")];
     gone.extend(spec.git_layer().map(|layer| layer.join("work")));
     let mut teardown = Teardown::default();
     teardown.gone.push("processes: the first process was waited for".to_owned());
-    drop((first_process, control, streams, store, reads));
-    teardown.gone.push("descriptors: store, streams and control socket closed".to_owned());
+    drop((first_process, control, streams, store, reads, door));
+    teardown.gone.push("descriptors: store, streams, network and control socket closed".to_owned());
     fail_point::reached("teardown: the descriptors are closed");
     match groups.remove() {
         Some(Ok(gone)) => teardown.gone.push(gone),

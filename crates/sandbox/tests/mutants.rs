@@ -4,13 +4,13 @@
 
 mod bench;
 
-use bench::Bench;
+use bench::{Bench, silent};
 use model::enforcement::Level;
 use model::grant::{GrantedProgram, Programs};
-use model::{OsText, Profile, WorkspacePath};
+use model::{OsText, Profile, Tool, WorkspacePath};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandbox::seccomp::walls;
-use sandbox::{MUTANTS, SandboxError};
+use sandbox::{Io, MUTANTS, Request, SandboxError, controller};
 
 /// A bench with something to mask, so that the masks have something to show.
 fn bench() -> Bench {
@@ -99,6 +99,34 @@ fn what_holds_a_list_of_programs_is_proved_part_by_part() {
         };
         assert!(probes.iter().any(|failed| failed.name == probe), "{mutant}: {probes:?}");
     }
+}
+
+#[test]
+fn what_holds_in_a_joined_network_is_proved_part_by_part() {
+    let first = bench();
+    let (prepared, joined) = first.prepare_to_be_joined();
+    let (handle, controller) = controller().expect("a controller");
+    let running = std::thread::spawn(move || {
+        let sleep = Tool::Run { argv: ["sleep", "60"].map(OsText::literal).into() };
+        prepared.run(first.permit(sleep), Io { controller: Some(controller), ..silent() })
+    });
+    for (mutant, probe) in [
+        ("joined-network", "network"),
+        ("network-namespace", "network"),
+        ("landlock-scope", "foreign-abstract-socket"),
+    ] {
+        let mut bench = bench();
+        bench.join(&joined);
+        bench.mutant = Some(mutant.to_owned());
+        match bench.prepare() {
+            Err(SandboxError::NotProved(probes)) => {
+                assert!(probes.iter().any(|failed| failed.name == probe), "{mutant}: {probes:?}");
+            }
+            other => panic!("{mutant} was not noticed: {other:?}"),
+        }
+    }
+    handle.ask(Request::Kill);
+    running.join().expect("it ended").expect("a run");
 }
 
 #[test]

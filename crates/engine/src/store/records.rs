@@ -69,6 +69,15 @@ impl Reader<'_> {
         self.selected(&sql, [task.as_str()])
     }
 
+    /// Returns the records about a task that are about none of its actions, oldest first.
+    ///
+    /// # Errors
+    /// When they cannot be read, or one of them is not a record.
+    pub fn records_of_task_itself(&self, task: &TaskId) -> Result<Vec<Record>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM records WHERE task = ?1 AND action IS NULL ORDER BY seq");
+        self.selected(&sql, [task.as_str()])
+    }
+
     /// Returns the records about an action, oldest first.
     ///
     /// # Errors

@@ -18,6 +18,7 @@ Examples:
   fumehood run --profile strict --timeout 60s -- make check
   fumehood run --input data=/srv/images --apply clean -- python3 train.py /inputs/data
   fumehood run -i -- sh -c 'wc -l' < notes.txt
+  fumehood run --join act-aaaaaaaaaaaaaaaa -- curl localhost:8000
 
 Runs in one directory belong to its open task and see what the earlier ones changed. The directory itself stays
 as it is until `fumehood apply`.";
@@ -107,6 +108,12 @@ pub struct SandboxOptions {
     /// work. An interpreter grants all that it can do.
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
     pub program: Vec<PathBuf>,
+    /// Use the network of this running action, to talk to the server that it started
+    ///
+    /// It must belong to the task, or to the one that this task was forked from. As long as it runs its task is busy, so a
+    /// fork of that task is made when none is open. The two share a loopback and nothing else.
+    #[arg(long, value_name = "ACTION", conflicts_with = "new_task")]
+    pub join: Option<ActionName>,
     /// Limits that are tighter than the profile's.
     #[command(flatten)]
     pub limits: LimitOptions,
@@ -144,6 +151,7 @@ Examples:
   fumehood shell
   fumehood shell --profile strict --timeout 10m
   fumehood shell --task task-aaaaaaaaaaaaaaaa -- /bin/bash --norc
+  fumehood shell --join act-aaaaaaaaaaaaaaaa
 
 The session is one action: one decision, one layer, and a record of each program that it started.";
 

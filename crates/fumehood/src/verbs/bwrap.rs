@@ -36,7 +36,7 @@ fn run(context: &Context<'_>, request: &BwrapRequest) -> Result<Exit, CliError> 
     let engine = context.engine()?;
     let workspace = workspace(context, &engine, &mapped)?;
     let options = options(&workspace, &mapped)?;
-    let wanted = Wanted { argv: mapped.argv, options: &options, terminal: false, purpose: None };
+    let wanted = Wanted { argv: mapped.argv, options: &options, terminal: false, joins: None, purpose: None };
     let task = engine.task_for(&workspace, &TaskChoice::Current, &context.principal(), None)?;
     let order = order(context, &engine, &task, &workspace, wanted)?;
     let first = engine.store().read(|reader| reader.actions(&task.id))?.is_empty();

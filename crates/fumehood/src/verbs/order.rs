@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use engine::{Engine, Order, Workspace};
-use model::grant::{GrantedProgram, Input, Programs, WorkspaceAccess};
+use model::grant::{GrantedProgram, Input, Network, Programs, WorkspaceAccess};
 use model::task::Task;
 use model::text::escape;
-use model::{ActionRequest, Digest, Grant, OsText, Tool, WorkspacePath};
+use model::{ActionId, ActionRequest, Digest, Grant, OsText, Tool, WorkspacePath};
 use sandbox::view::interpreter;
 
 use super::context::Context;
@@ -27,6 +27,8 @@ pub(super) struct Wanted<'w> {
     pub(super) argv: Vec<OsString>,
     pub(super) options: &'w SandboxOptions,
     pub(super) terminal: bool,
+    /// The action whose network it is to use.
+    pub(super) joins: Option<ActionId>,
     /// What the asker says it is for.
     pub(super) purpose: Option<String>,
 }
@@ -51,6 +53,9 @@ pub(super) fn order(
     grant.programs = programs(context, &options.program)?;
     grant.inputs = inputs(context, &options.input)?;
     grant.shown_credentials.clone_from(&options.show_credential);
+    if let Some(action) = wanted.joins {
+        grant.network = Network::Joined(action);
+    }
     grant.terminal = wanted.terminal;
     let request = ActionRequest {
         principal: context.principal(),

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use engine::store::{ActionState, StoredAction};
 use engine::{Engine, TaskChoice, Workspace};
 use model::task::Task;
 use model::text::escape;
@@ -94,17 +95,29 @@ impl Session<'_> {
     fn run(self, context: &Context<'_>, engine: &Engine) -> Result<(Task, ActionDocument), CliError> {
         let workspace = self.workspace(context, engine)?;
         let terminal = self.streams.terminal;
-        let wanted = Wanted { argv: self.argv, options: self.options, terminal, purpose: None };
+        // Before a task is opened for what cannot be done.
+        let joined = self.joined(engine)?;
+        let joins = joined.as_ref().map(|action| action.id.clone());
         let mut task = engine.task_for(&workspace, &self.task, &context.principal(), None)?;
-        if self.fork && engine.is_busy(&task)? {
+        // Waiting for the end of the very action that is to be joined would be waiting until there is nothing to join.
+        let in_vain =
+            joined.is_some_and(|other| other.task == task.id && other.state == ActionState::Started);
+        if (self.fork || in_vain) && engine.is_busy(&task)? {
             task = engine.fork(&task, None)?;
             context
                 .console
                 .say(&format!("fumehood: the task is busy: this runs on a fork of it, {}", task.id));
         }
+        let wanted = Wanted { argv: self.argv, options: self.options, terminal, joins, purpose: None };
         let order = order(context, engine, &task, &workspace, wanted)?;
         let document = launch(context, engine, &task, order, self.streams)?;
         Ok((task, document))
+    }
+
+    /// Returns the action whose network is to be joined.
+    fn joined(&self, engine: &Engine) -> Result<Option<StoredAction>, CliError> {
+        let Some(name) = &self.options.join else { return Ok(None) };
+        Ok(Some(engine.store().read(|reader| reader.find_action(name.as_str()))?))
     }
 
     /// Returns the workspace; a task that is named brings its own.

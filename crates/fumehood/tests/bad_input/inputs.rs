@@ -328,6 +328,29 @@ pub(crate) const INPUTS: &[Input] = &[
         says: &["climbs"],
     },
     Input {
+        name: "an action to join that is not there",
+        concerns: |verb| matches!(verb.name, "run" | "shell"),
+        meet: |bench, verb| {
+            let mut answer = bench.run(&verb.line_with(&["--join", "act-aaaaaaaaaaaaaaaa"]));
+            let tasks = bench.run(&["task", "list", "--json"]).stdout;
+            answer.untouched = same(!String::from_utf8_lossy(&tasks).contains("task-"));
+            answer
+        },
+        says: &["there is no action", "act-aaaaaaaaaaaaaaaa"],
+    },
+    Input {
+        name: "a name that no action to join can have",
+        concerns: |verb| matches!(verb.name, "run" | "shell"),
+        meet: |bench, verb| bench.run(&verb.line_with(&["--join", "task-aaaaaaaaaaaaaaaa"])),
+        says: &["--join", "not the id of an action"],
+    },
+    Input {
+        name: "a network to join from a new task",
+        concerns: |verb| matches!(verb.name, "run" | "shell"),
+        meet: |bench, verb| bench.run(&verb.line_with(&["--join", "act-aaaaaaaaaaaaaaaa", "--new-task"])),
+        says: &["--join", "--new-task"],
+    },
+    Input {
         name: "a pathspec with unknown magic",
         concerns: |verb| matches!(verb.name, "run" | "shell"),
         meet: |bench, verb| bench.run(&verb.line_with(&["--hide", ":(attr:x)a"])),

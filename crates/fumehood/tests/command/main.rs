@@ -5,6 +5,7 @@ mod apply;
 mod bench;
 mod bwrap;
 mod history;
+mod joining;
 mod programs;
 mod run;
 mod terminal;

@@ -55,7 +55,10 @@ pub(crate) fn enter_landlock(plan: &Plan) -> Done<LandlockReport> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V5))
-        .and_then(|ruleset| ruleset.set_compatibility(CompatLevel::BestEffort).scope(Scope::from_all(abi)))
+        .and_then(|ruleset| match leaves_out(plan, "landlock-scope") {
+            true => Ok(ruleset),
+            false => ruleset.set_compatibility(CompatLevel::BestEffort).scope(Scope::from_all(abi)),
+        })
         .and_then(|ruleset| ruleset.create())
         .map_err(|error| wrong(&error))?;
     let read = AccessFs::ReadFile | AccessFs::ReadDir;

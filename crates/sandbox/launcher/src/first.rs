@@ -19,7 +19,7 @@ use crate::notify::Notifier;
 use crate::runner::{self, RunnerSays};
 use crate::steps::{Built, Steps};
 use crate::watch::Watcher;
-use crate::{confine, identity, root, sys};
+use crate::{confine, identity, network, root, sys};
 
 /// What the first stage hands over.
 pub(crate) struct Given {
@@ -59,7 +59,10 @@ fn build_and_supervise(given: Given) -> Done {
     let Built { root, store, mut times } = Steps::new(&plan, sources).run()?;
     times.insert(0, ("sources".to_owned(), u64::try_from(opened.as_nanos()).unwrap_or(u64::MAX)));
     root::enter(root, !leaves_out(&plan, "root"))?;
-    name_and_loopback(&plan)?;
+    if !leaves_out(&plan, "uts-namespace") {
+        rustix::system::sethostname(plan.hostname.as_bytes()).during("host name", &plan.hostname)?;
+    }
+    let outside_landlock = network::listen_outside_landlock(&plan)?;
     let terminal = if plan.terminal { Some(open_terminal()?) } else { None };
     let workspace_options = workspace_options(&plan)?;
     confine::drop_privileges(&plan)?;
@@ -68,15 +71,18 @@ fn build_and_supervise(given: Given) -> Done {
     times.push(("built".to_owned(), total));
     let (master, slave) = terminal.unzip();
     let (socket, runner) = start_runner(&plan, stdio, slave)?;
-    let keep = Keep { plan: &plan, control, socket, store, master, times, landlock, workspace_options };
+    let keep = Keep {
+        plan: &plan,
+        control,
+        socket,
+        store,
+        master,
+        outside_landlock,
+        times,
+        landlock,
+        workspace_options,
+    };
     First::new(keep, runner)?.supervise()
-}
-
-fn name_and_loopback(plan: &Plan) -> Done {
-    if !leaves_out(plan, "uts-namespace") {
-        rustix::system::sethostname(plan.hostname.as_bytes()).during("host name", &plan.hostname)?;
-    }
-    if leaves_out(plan, "network-namespace") { Ok(()) } else { sys::loopback_up().during("loopback", "lo") }
 }
 
 /// Opens a terminal of the sandbox's own: the end for the supervisor, and the end for the command.
@@ -128,6 +134,8 @@ struct Keep<'a> {
     socket: OwnedFd,
     store: Option<OwnedFd>,
     master: Option<OwnedFd>,
+    /// What the prober must not reach, until it has tried.
+    outside_landlock: Option<OwnedFd>,
     times: Vec<(String, u64)>,
     landlock: LandlockReport,
     workspace_options: String,
@@ -248,6 +256,7 @@ impl<'a> First<'a> {
     }
 
     fn report_proof(&mut self, observations: Vec<Observation>) -> Done {
+        drop(self.keep.outside_landlock.take());
         let message = FromSandbox::Proved {
             observations,
             steps: std::mem::take(&mut self.keep.times),

@@ -10,6 +10,7 @@ mod first;
 mod identity;
 mod listed;
 mod mutant;
+mod network;
 mod notify;
 mod outer;
 mod prober;

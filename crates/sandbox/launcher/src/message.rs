@@ -21,7 +21,7 @@ pub enum ToSandbox {
 /// What the launcher and the first process say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FromSandbox {
-    /// The first process exists. A pidfd for it comes along.
+    /// The first process exists. A pidfd for it comes along, and a descriptor of its network namespace.
     Born {
         /// Its number outside.
         pid: i32,

@@ -1,19 +1,20 @@
-//! The first stage: still in the host's namespaces. As root it takes what only root can, then becomes the run
-//! identity; then it makes the namespaces with the first process in them, and leaves.
+//! The first stage: still in the host's namespaces. As root it takes what only root can; it makes the network, or enters
+//! the one of another sandbox; then it becomes the run identity, makes the other namespaces with the first process in
+//! them, and leaves.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 
 use launcher::message::FromSandbox;
-use launcher::plan::Plan;
+use launcher::plan::{Network, Plan};
 use launcher::wire;
 use rustix::fs::FileType;
 use rustix::stdio;
 
 use crate::failure::{Context, Done, Failure};
 use crate::first::{self, Given};
-use crate::{identity, mutant, root, sys};
+use crate::{identity, mutant, network, root, sys};
 
 /// Reads the plan and carries out the first stage; in the child this returns when the sandbox has ended.
 pub(crate) fn run() -> Done {
@@ -28,19 +29,23 @@ fn run_with(control: &OwnedFd) -> Done {
     let mut descriptors = receive_descriptors(control)?;
     let plan = read_plan(descriptors.remove(0))?;
     mutant::refuse_unless_built_in(&plan)?;
-    let Groups { born_into, entered } = Groups::of(descriptors.split_off(3))?;
+    let mut others = descriptors.split_off(3);
+    let joined = (plan.network == Network::Joined && !others.is_empty()).then(|| others.remove(0));
+    let Groups { born_into, entered } = Groups::of(others)?;
     enter_cgroups(entered)?;
     rustix::process::umask(rustix::fs::Mode::empty());
     let sources = if plan.identity.switch { Some(root::open_sources(&plan)?) } else { None };
+    let network = network::enter(&plan, joined)?;
     identity::switch(&plan, born_into.is_some())?;
     let control_child = control.try_clone().during("control socket", "")?;
     let flags = sys::namespace_flags(&plan);
     match sys::clone_into_namespaces(flags, born_into.as_ref()).during("namespaces", "clone3")? {
         sys::Cloned::Parent { pid, pidfd } => {
-            wire::send(control, &FromSandbox::Born { pid }, &[pidfd.as_fd()]).during("control socket", "born")
+            wire::send(control, &FromSandbox::Born { pid }, &[pidfd.as_fd(), network.as_fd()])
+                .during("control socket", "born")
         }
         sys::Cloned::Child => {
-            drop(born_into);
+            drop((born_into, network));
             let given = Given { plan, control: control_child, stdio: descriptors, sources };
             // The first process never returns to the first stage: its end is the end of the sandbox.
             std::process::exit(i32::from(first::run(given).is_err()))
@@ -48,7 +53,8 @@ fn run_with(control: &OwnedFd) -> Done {
     }
 }
 
-/// Receives the plan's file, the three standard streams and the control groups to enter, in this order.
+/// Receives the plan's file, the three standard streams, the network to join when there is one, and the control groups
+/// to enter, in this order.
 fn receive_descriptors(control: &OwnedFd) -> Done<Vec<OwnedFd>> {
     let received = wire::receive::<u32>(control).during("control socket", "plan")?;
     match received {

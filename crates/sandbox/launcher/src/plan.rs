@@ -17,6 +17,8 @@ pub struct Plan {
     pub steps: Vec<Step>,
     /// The host name inside.
     pub hostname: String,
+    /// Whose network namespace it gets.
+    pub network: Network,
     /// Places below which Landlock lets the command write; everything shown can be read.
     pub writable: Vec<Vec<u8>>,
     /// The programs that may be executed; everything shown when missing.
@@ -52,6 +54,15 @@ pub struct ProgramList {
     pub names: Vec<Vec<u8>>,
     /// Whether everything inside ends when another program is tried.
     pub ends: bool,
+}
+
+/// Whose network namespace a sandbox gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Network {
+    /// One of its own.
+    Own,
+    /// That of another sandbox; its descriptor comes along with the plan, after the standard streams.
+    Joined,
 }
 
 /// Who the command will be.
@@ -286,6 +297,13 @@ pub struct ProbeFacts {
     pub canary_segment: Option<i32>,
     /// The inode of the host's cgroup namespace.
     pub host_cgroup_namespace: u64,
+    /// The inode of the host's network namespace.
+    pub host_network_namespace: u64,
+    /// The inode of the network namespace that the grant names, when it is that of another sandbox.
+    pub joined_network_namespace: Option<u64>,
+    /// The name of a listener in the abstract socket namespace of a network that is joined: the first process makes it
+    /// before it enters Landlock, and keeps it until the proof.
+    pub listener_outside_landlock: Option<Vec<u8>>,
     /// Where the workspace is.
     pub workspace: Vec<u8>,
     /// A masked file of the workspace, when there is one.

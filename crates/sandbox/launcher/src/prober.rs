@@ -46,6 +46,7 @@ const PROBES: &[Probe] = &[
     }),
     ("user-namespaces-limit", |_| read_number("/proc/sys/user/max_user_namespaces")),
     ("control-groups", |_| number(rustix::fs::stat("/proc/self/ns/cgroup").map(|stat| stat.st_ino))),
+    ("network", |_| number(rustix::fs::stat("/proc/self/ns/net").map(|stat| stat.st_ino))),
     ("host-process", |plan| call(libc::SYS_kill, [plan.probe.canary_process as u64, 0, 0, 0, 0, 0])),
     ("trace-first-process", |_| call(libc::SYS_ptrace, [PTRACE_SEIZE, 1, 0, 0, 0, 0])),
     ("read-first-process", |_| open(b"/proc/1/mem", OFlags::RDONLY)),
@@ -53,6 +54,10 @@ const PROBES: &[Probe] = &[
     ("host-loopback", |plan| connect_v4([127, 0, 0, 1], plan.probe.listener_v4, SocketFlags::empty())),
     ("metadata-address", |_| connect_v4(METADATA, 80, SocketFlags::NONBLOCK)),
     ("abstract-socket", |plan| connect_unix(&[b"\0", plan.probe.listener_abstract.as_slice()].concat())),
+    ("foreign-abstract-socket", |plan| match &plan.probe.listener_outside_landlock {
+        Some(name) => connect_unix(&[b"\0", name.as_slice()].concat()),
+        None => Saw::Text("a network of its own".to_owned()),
+    }),
     ("path-socket", |plan| connect_unix(&plan.probe.listener_path)),
     ("host-segment", |plan| match plan.probe.canary_segment {
         Some(id) => segment_status(id),

@@ -26,11 +26,11 @@ pub(crate) enum Cloned {
 
 /// Returns the namespaces in which the first process is made, less the one that a mutant leaves out.
 pub(crate) fn namespace_flags(plan: &Plan) -> u64 {
-    const NAMESPACES: [(&str, i32); 6] = [
+    // The network is there already: see `network.rs`.
+    const NAMESPACES: [(&str, i32); 5] = [
         ("user-namespace", libc::CLONE_NEWUSER),
         ("mount-namespace", libc::CLONE_NEWNS),
         ("pid-namespace", libc::CLONE_NEWPID),
-        ("network-namespace", libc::CLONE_NEWNET),
         ("ipc-namespace", libc::CLONE_NEWIPC),
         ("uts-namespace", libc::CLONE_NEWUTS),
     ];
@@ -69,8 +69,23 @@ pub(crate) fn clone_into_namespaces(flags: u64, group: Option<&OwnedFd>) -> io::
 /// Makes the control groups of this process the top of what it sees of them. It must be in them already: a namespace
 /// that is made together with the process shows those of the parent as the top.
 pub(crate) fn own_cgroup_namespace() -> io::Result<()> {
-    // SAFETY: this process has one thread; the call changes only what it sees.
-    check(unsafe { libc::unshare(libc::CLONE_NEWCGROUP) }.into())
+    unshare(libc::CLONE_NEWCGROUP)
+}
+
+/// Puts this process into new namespaces of these kinds (`unshare(2)`).
+pub(crate) fn unshare(kinds: i32) -> io::Result<()> {
+    // SAFETY: this process has one thread; the call changes only what it sees and may do.
+    check(unsafe { libc::unshare(kinds) }.into())
+}
+
+/// Returns the user namespace that a namespace belongs to (`ioctl_nsfs(2)`).
+pub(crate) fn owner_of_namespace(namespace: &OwnedFd) -> io::Result<OwnedFd> {
+    const GET_USERNS: libc::c_ulong = 0xb701;
+    // SAFETY: the request takes no argument.
+    let owner = unsafe { libc::ioctl(namespace.as_raw_fd(), GET_USERNS as _) };
+    check(owner.into())?;
+    // SAFETY: the call succeeded, so the descriptor is new and ours.
+    Ok(unsafe { OwnedFd::from_raw_fd(owner) })
 }
 
 /// Starts a copy of this process; returns the child's number, or zero in the child.

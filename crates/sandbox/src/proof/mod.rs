@@ -55,9 +55,11 @@ const EXPECTATIONS: &[Expectation] = &[
     expect("trace-first-process", Layer::Supervisor, Must::FailWith(&[libc::EPERM])),
     expect("read-first-process", Layer::Supervisor, Must::FailWith(&[libc::EACCES, libc::EPERM])),
     expect("descriptor-of-first-process", Layer::Supervisor, Must::FailWith(&[libc::EPERM])),
-    expect("host-loopback", Layer::NetworkNamespace, Must::FailWith(&[libc::ECONNREFUSED])),
+    expect("network", Layer::NetworkNamespace, Must::Satisfy(granted_network)),
+    expect("host-loopback", Layer::NetworkNamespace, Must::Satisfy(not_the_hosts)),
     expect("metadata-address", Layer::NetworkNamespace, Must::FailWith(&[libc::ENETUNREACH, libc::EACCES])),
     expect("abstract-socket", Layer::NetworkNamespace, Must::FailWith(&[libc::ECONNREFUSED, libc::EPERM])),
+    expect("foreign-abstract-socket", Layer::Landlock, Must::Satisfy(apart_from_other_sandboxes)),
     expect("path-socket", Layer::Root, Must::FailWith(&[libc::ENOENT, libc::EACCES])),
     expect("host-segment", Layer::IpcNamespace, Must::Satisfy(no_segment)),
     expect("host-name", Layer::UtsNamespace, Must::Satisfy(own_host_name)),
@@ -157,6 +159,29 @@ fn no_more_namespaces(saw: &Saw, plan: &Plan) -> bool {
 
 fn own_cgroup_namespace(saw: &Saw, plan: &Plan) -> bool {
     matches!(saw, Saw::Number(inode) if *inode != plan.probe.host_cgroup_namespace)
+}
+
+/// The network of its own, or the very one that was granted.
+fn granted_network(saw: &Saw, plan: &Plan) -> bool {
+    let Saw::Number(inode) = saw else { return false };
+    let granted = plan.probe.joined_network_namespace.is_none_or(|granted| *inode == granted);
+    granted && *inode != plan.probe.host_network_namespace
+}
+
+/// Nobody answers at the port of the host's listener. In a joined network a server of the other action may stand there:
+/// then the host's listener must have seen nobody, which is its control outside.
+fn not_the_hosts(saw: &Saw, plan: &Plan) -> bool {
+    let may_be_other = plan.probe.joined_network_namespace.is_some();
+    *saw == Saw::Errno(libc::ECONNREFUSED) || (may_be_other && *saw == Saw::Done)
+}
+
+/// In a joined network, abstract names of other processes are there, and only Landlock keeps the command from them:
+/// through such a socket, another sandbox could hand over open files.
+fn apart_from_other_sandboxes(saw: &Saw, plan: &Plan) -> bool {
+    match plan.probe.listener_outside_landlock {
+        Some(_) => *saw == Saw::Errno(libc::EPERM),
+        None => matches!(saw, Saw::Text(_)),
+    }
 }
 
 fn own_host_name(saw: &Saw, _: &Plan) -> bool {

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use audit::{Log, MemoryStorage};
-use gate::{Classes, Decision, Facts, Gate, Permit, Policy};
+use gate::{Classes, Decision, Facts, Gate, OtherAction, Permit, Policy, Progress};
 use model::action::{Base, Principal, StartingPoint};
+use model::grant::Network;
 use model::{
     Action, ActionId, ActionRequest, Grant, OsText, Profile, Subject, TaskId, Timestamp, Tool, WorkspacePath,
 };
 use sandbox::view::{Host, View, mount_points};
-use sandbox::{Execution, Identity, Io, Prepared, SandboxError, Silent, Spec, Workspace};
+use sandbox::{Execution, Identity, Io, Joined, Prepared, SandboxError, Silent, Spec, Workspace};
 use tempfile::TempDir;
 
 /// The id that runs commands when the tests run as root.
@@ -27,6 +28,8 @@ pub(crate) struct Bench {
     directory: TempDir,
     state_below: String,
     pub(crate) grant: Grant,
+    /// The action whose network is joined, when the grant names one.
+    pub(crate) joined: Option<Joined>,
     pub(crate) layers: Vec<PathBuf>,
     pub(crate) masks: Vec<WorkspacePath>,
     pub(crate) covers: Vec<(PathBuf, Vec<u8>)>,
@@ -51,6 +54,7 @@ impl Bench {
             directory,
             state_below: String::new(),
             grant: Grant::under(profile),
+            joined: None,
             layers: Vec::new(),
             masks: Vec::new(),
             covers: Vec::new(),
@@ -122,6 +126,7 @@ impl Bench {
             covers: self.covers.clone(),
             git_directory: None,
             grant: self.grant.clone(),
+            joined: self.joined.clone(),
             run_directory,
             artifacts: state.join(format!("artifacts-{number}")),
             cache: state.join("cache"),
@@ -131,6 +136,20 @@ impl Bench {
 
     pub(crate) fn prepare(&self) -> Result<Prepared, SandboxError> {
         sandbox::prepare(self.spec(NEXT.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Prepares a sandbox that others can join, and says how.
+    pub(crate) fn prepare_to_be_joined(&self) -> (Prepared, Joined) {
+        let spec = self.spec(NEXT.fetch_add(1, Ordering::Relaxed));
+        let action = ActionId::from_random([7; 10]);
+        let joined = Joined { action, run_directory: spec.run_directory.clone() };
+        (sandbox::prepare(spec).expect("a sandbox that holds"), joined)
+    }
+
+    /// Lets what is prepared next join the network of another sandbox.
+    pub(crate) fn join(&mut self, joined: &Joined) {
+        self.grant.network = Network::Joined(joined.action.clone());
+        self.joined = Some(joined.clone());
     }
 
     /// Lets the shipped policy permit a command, with the decision on record.
@@ -157,7 +176,8 @@ impl Bench {
         let classes =
             action.request().tool.writes().iter().map(|path| (path.clone(), Classes::new())).collect();
         let inputs = self.grant.inputs.clone();
-        let facts = Facts { classes, inputs, ..Facts::new(self.grant.profile.clone(), now) };
+        let joined = Some(OtherAction { same_task: true, progress: Progress::Running });
+        let facts = Facts { classes, inputs, joined, ..Facts::new(self.grant.profile.clone(), now) };
         let decision = self.gate.decide(action, &facts);
         let receipt = self.log.append(&about, &decision.event(), now).expect("a receipt");
         match decision {

@@ -12,16 +12,24 @@ mod trace;
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bench::{Bench, silent};
-use model::{OsText, Profile, Tool};
+use model::{ActionId, OsText, Profile, Tool};
 use sandbox::seccomp::{Arch, Call};
+use sandbox::{Io, Joined};
 use trace::{Fault, Made, Role, Seen, follow};
 
 /// Tells the driver where to write what became of its start.
 const DRIVER: &str = "FUMEHOOD_TEST_FAULT_DRIVER";
+/// Tells the driver the directory of a run whose network its start joins.
+const JOINS: &str = "FUMEHOOD_TEST_FAULT_JOINS";
+/// Tells a process that is joined where to write the directory of its run.
+const SERVES: &str = "FUMEHOOD_TEST_FAULT_SERVES";
 /// Chooses more calls than a sample.
 const MODE: &str = "FUMEHOOD_SOAK_FAULTS";
 /// How many calls the sample has.
@@ -44,6 +52,9 @@ fn driver() {
     let mut bench = Bench::under(Profile::default_profile());
     bench.file("secret.env", "TOKEN=x");
     bench.masks.push(model::WorkspacePath::parse("secret.env").expect("a path"));
+    if let Some(run_directory) = std::env::var_os(JOINS).map(PathBuf::from) {
+        bench.join(&Joined { action: ActionId::from_random([7; 10]), run_directory });
+    }
     let said = run(&bench);
     let ran = if ran_below(&bench.state()) { "RAN " } else { "" };
     let left = left_behind(&bench);
@@ -105,11 +116,12 @@ struct Start {
     seen: Seen,
 }
 
-fn start(directory: &Path, fault: Option<Fault>) -> Start {
+fn start(directory: &Path, fault: Option<Fault>, joined: Option<&Joined>) -> Start {
     let outcome = directory.join("outcome");
     let _ = fs::remove_file(&outcome);
     let mut command = Command::new(std::env::current_exe().expect("a program"));
     command.args(["driver", "--exact", "--ignored", "--test-threads=1"]).env(DRIVER, &outcome);
+    command.envs(joined.map(|joined| (JOINS, &joined.run_directory)));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let seen = follow(&mut command, fault).expect("it is followed");
     Start { said: fs::read_to_string(&outcome).unwrap_or_default(), seen }
@@ -185,8 +197,9 @@ fn judge(made: &Made, errno: i32, start: &Start) -> Result<(), String> {
 
 #[test]
 fn every_call_of_the_launcher_fails_once_and_nothing_runs_and_nothing_stays() {
+    let _alone = one_at_a_time();
     let directory = tempfile::tempdir().expect("a directory");
-    let whole = start(directory.path(), None);
+    let whole = start(directory.path(), None, None);
     assert_eq!(whole.said, WHOLE, "the start without a fault");
     let calls = worth_trying(&whole.seen.made);
     let (chosen, errors) = chosen(&calls);
@@ -194,7 +207,7 @@ fn every_call_of_the_launcher_fails_once_and_nothing_runs_and_nothing_stays() {
     let planned = chosen.iter().flat_map(|made| errors.iter().map(move |errno| (made, *errno)));
     for (made, errno) in planned {
         let fault = Fault { role: made.role, at: made.at, errno };
-        let start = start(directory.path(), Some(fault));
+        let start = start(directory.path(), Some(fault), None);
         match start.seen.failed {
             Some(call) => {
                 tried += 1;
@@ -219,4 +232,77 @@ fn every_call_of_the_launcher_fails_once_and_nothing_runs_and_nothing_stays() {
     );
     assert!(wrong.is_empty(), "{} are wrong:\n{}", wrong.len(), wrong.join("\n"));
     assert!(gone * 20 <= planned, "too many calls were not made: {gone} of {planned}");
+}
+
+/// What joining a network adds to the calls of a start.
+const OF_JOINING: [(Role, i64); 4] = [
+    (Role::FirstStage, libc::SYS_ioctl),
+    (Role::FirstStage, libc::SYS_setns),
+    (Role::FirstProcess, libc::SYS_bind),
+    (Role::FirstProcess, libc::SYS_listen),
+];
+
+/// A sandbox to join, in a process of its own: what follows a start would take its processes for those of the start.
+struct Server(Child);
+
+impl Server {
+    fn start(directory: &Path) -> (Self, Joined) {
+        let place = directory.join("place");
+        let mut command = Command::new(std::env::current_exe().expect("a program"));
+        command.args(["server", "--exact", "--ignored", "--test-threads=1"]).env(SERVES, &place);
+        let server = Self(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts"));
+        while !place.exists() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let run_directory = PathBuf::from(fs::read_to_string(place).expect("a directory"));
+        (server, Joined { action: ActionId::from_random([7; 10]), run_directory })
+    }
+
+    fn end(mut self) {
+        drop(self.0.stdin.take());
+        assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
+/// Runs until its standard input ends, and writes down the directory of its run.
+#[test]
+#[ignore = "is started by the test below"]
+fn server() {
+    let Some(place) = std::env::var_os(SERVES).map(PathBuf::from) else { return };
+    let bench = Bench::under(Profile::default_profile());
+    let (prepared, joined) = bench.prepare_to_be_joined();
+    let written = place.with_extension("new");
+    fs::write(&written, joined.run_directory.as_os_str().as_encoded_bytes()).expect("writes");
+    fs::rename(written, place).expect("renames");
+    let stdin = std::io::stdin().as_fd().try_clone_to_owned().expect("standard input").into();
+    let cat = Tool::Run { argv: vec![OsText::literal("cat")] };
+    prepared.run(bench.permit(cat), Io { stdin: Some(stdin), ..silent() }).expect("a run");
+}
+
+#[test]
+fn every_call_that_joins_a_network_fails_once_and_nothing_runs_and_nothing_stays() {
+    let _alone = one_at_a_time();
+    let directory = tempfile::tempdir().expect("a directory");
+    let (server, joined) = Server::start(directory.path());
+    let whole = start(directory.path(), None, Some(&joined));
+    assert_eq!(whole.said, WHOLE, "the start without a fault");
+    let calls = worth_trying(&whole.seen.made);
+    let is_of_joining = |made: &&Made| {
+        OF_JOINING.iter().any(|(role, call)| (made.role, made.call) == (*role, call.cast_unsigned()))
+    };
+    let of_joining: Vec<&Made> = calls.iter().filter(is_of_joining).collect();
+    assert!(of_joining.iter().any(|made| made.call == libc::SYS_setns.cast_unsigned()), "it joins");
+    for made in of_joining {
+        let fault = Fault { role: made.role, at: made.at, errno: libc::EPERM };
+        let start = start(directory.path(), Some(fault), Some(&joined));
+        assert_eq!(start.seen.failed, Some(made.call), "{} was not made again", name(made.call));
+        assert_eq!(judge(made, libc::EPERM, &start), Ok(()));
+    }
+    server.end();
+}
+
+/// What is followed is all that this process starts.
+fn one_at_a_time() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }

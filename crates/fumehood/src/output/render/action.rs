@@ -5,6 +5,7 @@ use model::change::ChangeKind;
 use model::enforcement::{Held, Level};
 use model::event::Verdict;
 use model::evidence::{Observed, Probe, Reads, Teardown};
+use model::grant::Network;
 use model::text::escape;
 use model::{Bytes, Ending};
 
@@ -63,10 +64,22 @@ fn request(page: &mut Page, part: &RequestPart) {
     };
     let layers = counted(part.layers.len() as u64, "layer");
     page.line("workspace", &format!("{} {base}, {layers} below", part.workspace));
+    if let Some(network) = network(&part.grant.network) {
+        page.line("asks for", &format!("another network: {network}"));
+    }
     if !part.environment.is_empty() {
         page.line("variables", &escape(&part.environment.join(" ")));
     }
     page.line("digest", &part.digest.to_string());
+}
+
+/// Says what network a grant is for, when it is another than its own.
+fn network(network: &Network) -> Option<String> {
+    match network {
+        Network::Loopback => None,
+        Network::Host => Some("that of the host".to_owned()),
+        Network::Joined(action) => Some(format!("the loopback of {action}")),
+    }
 }
 
 fn decision(page: &mut Page, part: &DecisionPart, paint: Paint) {
@@ -91,6 +104,9 @@ fn decision(page: &mut Page, part: &DecisionPart, paint: Paint) {
             limits.processes
         );
         page.line("grant", &text);
+        if let Some(network) = network(&grant.network) {
+            page.line("network", &network);
+        }
     }
 }
 
@@ -284,7 +300,9 @@ pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
         (Some(end), _, _) => format!("{} after {}", end.ending, span(end.usage.wall_time_ms)),
         (None, Some(part), _) => format!("{}: {}", paint.bad("did not start"), escape(&part.reason)),
         (None, None, Some(decision)) if !decision.is_yes() => {
-            format!("{}: {}", paint.bad("denied by policy"), escape(&decision.advice))
+            let joins = document.joins().map(|action| format!("the network of {action}: "));
+            let (joins, advice) = (joins.unwrap_or_default(), escape(&decision.advice));
+            format!("{}: {joins}{advice}", paint.bad("denied by policy"))
         }
         _ => "has no end on the record".to_owned(),
     };

@@ -130,8 +130,8 @@ pub struct GrantPart {
     /// What the action may do with the workspace: `read-only` or `read-write`.
     #[schemars(with = "String")]
     pub workspace: WorkspaceAccess,
-    /// What it may reach: `loopback` or `host`.
-    #[schemars(with = "String")]
+    /// What it may reach: `loopback` for its own, `host`, or the loopback of the action that it joined.
+    #[schemars(schema_with = "schema::network")]
     pub network: Network,
     /// The profile.
     pub profile: String,
@@ -505,6 +505,11 @@ impl ActionDocument {
             (None, None, None, Some(true)) => (State::Decided, Ran::No, None),
             (None, None, None, None) => (State::Requested, Ran::No, None),
         };
+    }
+
+    /// Returns the action whose network it asked to join.
+    pub fn joins(&self) -> Option<&ActionId> {
+        self.request.as_ref()?.grant.network.joined()
     }
 
     /// Returns the command as a person would have typed it, escaped.

@@ -97,6 +97,13 @@ pub(super) fn principal(_: &mut SchemaGenerator) -> Schema {
     ]})
 }
 
+pub(super) fn network(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"oneOf": [
+        {"enum": ["loopback", "host"]},
+        object(json!({"joined": {"type": "string"}})),
+    ]})
+}
+
 pub(super) fn verdict(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"enum": ["allow", "narrow", "require-approval", "deny"]})
 }

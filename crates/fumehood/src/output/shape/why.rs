@@ -79,12 +79,13 @@ pub fn why(document: &ActionDocument) -> WhyDocument {
 }
 
 fn by_policy(decision: &DecisionPart, document: &ActionDocument) -> Option<Cause> {
+    let joins = document.joins().map(|action| format!(" in the network of {action}")).unwrap_or_default();
     let what = document.command();
     let verdict = match decision.verdict {
         Verdict::Allow => return None,
         Verdict::Narrow => format!("policy allowed `{what}` with less than it asked for"),
         Verdict::RequireApproval => format!("policy allows `{what}` only when a person says yes"),
-        Verdict::Deny => format!("policy denied `{what}`"),
+        Verdict::Deny => format!("policy denied `{what}`{joins}"),
     };
     let mut cause = Cause::new(&decision.reason, verdict);
     cause.rules.clone_from(&decision.rules);
