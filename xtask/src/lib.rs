@@ -15,6 +15,7 @@ pub mod demo;
 pub mod disarm;
 pub mod graph;
 pub mod guarantees;
+pub mod guest;
 pub mod markers;
 pub mod repo;
 pub mod run;

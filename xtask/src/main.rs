@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::repo::Repo;
 use xtask::tally::Tally;
-use xtask::{bench, cases, check, demo, disarm, say, soak, test};
+use xtask::{bench, cases, check, demo, disarm, guest, say, soak, test};
 
 /// The tasks of this repository
 #[derive(Debug, Parser)]
@@ -38,7 +38,9 @@ enum Task {
     },
     /// Take one control away at a time and demand that its named tests turn red
     Disarm(disarm::Options),
-    /// Run what is too long for every change: ten thousand runs, five hundred kills, fuzzing
+    /// Run the tests of control groups in a virtual machine that has only version 2 of them
+    Guest(guest::Options),
+    /// Run what is too long for every change: ten thousand runs, five hundred kills, fuzzing, the virtual machine
     Soak(soak::Options),
 }
 
@@ -62,6 +64,7 @@ fn run(task: Task) -> Result<bool> {
         Task::Bench(options) => bench::run(&Repo::find()?, &options).map(|()| true),
         Task::Timed { argv } => bench::served::serve(&argv).map(|()| true),
         Task::Disarm(options) => close(disarm::run(&Repo::find()?, &options)?),
+        Task::Guest(options) => close(guest::run(&Repo::find()?, &options)?),
         Task::Soak(options) => close(soak::run(&Repo::find()?, &options)?),
     }
 }

@@ -62,6 +62,12 @@ pub const FOR_BENCH: &[Package] = &[
     package("git", Program("git"), "`git worktree add` is what a fork is compared with"),
 ];
 
+/// What the virtual machine needs. Its kernel is downloaded and only unpacked.
+pub const FOR_GUEST: &[Package] = &[
+    package("qemu-system-x86", Program("qemu-system-x86_64"), "emulates the virtual machine"),
+    package("busybox-static", Program("busybox"), "is all that the virtual machine has beside the tests"),
+];
+
 const fn package(name: &'static str, sign: Sign, why: &'static str) -> Package {
     Package { name, sign, why }
 }
@@ -161,7 +167,7 @@ mod tests {
 
     #[test]
     fn every_package_says_why_it_is_needed() {
-        for package in FOR_TESTS.iter().chain(FOR_DEMO).chain(FOR_BENCH) {
+        for package in FOR_TESTS.iter().chain(FOR_DEMO).chain(FOR_BENCH).chain(FOR_GUEST) {
             assert!(package.why.len() > 10, "{}", package.name);
         }
     }

@@ -1,4 +1,5 @@
-//! Runs what is too long for every change, and writes the last result into `docs/benchmarks.md`.
+//! Runs what is too long for every change, and writes the last result into `docs/benchmarks.md`. The virtual machine (`guest`) is
+//! a part of it.
 //!
 //! The crates' own tests do the work: `crates/fumehood/tests/soak` has a small form for every change and takes
 //! the number of rounds from `FUMEHOOD_SOAK_RUNS` and `FUMEHOOD_SOAK_KILLS`; the lines that it prints with
@@ -13,7 +14,7 @@ use clap::Args;
 use crate::bench::machine;
 use crate::repo::Repo;
 use crate::tally::Tally;
-use crate::{markers, run, say, scratch, setup};
+use crate::{guest, markers, run, say, scratch, setup};
 
 /// How long to go on.
 #[derive(Debug, Args)]
@@ -43,6 +44,8 @@ pub fn run(repo: &Repo, options: &Options) -> Result<Tally> {
     }
     report.push(format!("- result: {tally}"));
     markers::replace_in(&repo.root.join("docs/benchmarks.md"), "soak", &report.join("\n"))?;
+    // It writes a section of its own.
+    tally += guest::run(repo, &guest::Options::default())?;
     Ok(tally)
 }
 

@@ -39,6 +39,8 @@ pub fn main() -> ExitCode {
     let voice = Voice::of(&cli.verb);
     let exit =
         verbs::dispatch(cli, &console, environment).unwrap_or_else(|error| failed(&console, &error, voice));
+    // What cannot be removed now is found by the next start.
+    let _ = sandbox::leave_own_group();
     if console.is_lost() {
         console.say_always("fumehood: cannot write all of standard output: is the disk full?");
         return Exit::Failed.into();

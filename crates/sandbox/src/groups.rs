@@ -11,8 +11,9 @@ use model::{Bytes, Profile};
 use crate::cgroup::{Cpu, Creation, Group, NotDelegated, Request, Resource, Usage, detect};
 use crate::error::SandboxError;
 
-/// Processes of ours in the group: the first stage, the first process and the prober.
-const OWN_PROCESSES: u32 = 4;
+/// Processes of ours in the group while the sandbox is built: the first stage, the first process, the runner, the prober
+/// and one that it makes.
+const WHILE_BUILT: u32 = 5;
 /// How long an empty group may take to go.
 const REMOVE_WITHIN: Duration = Duration::from_secs(2);
 
@@ -34,7 +35,7 @@ impl Groups {
             label: "run",
             memory: memory(limits),
             swap: Bytes::new(0),
-            pids: limits.processes.saturating_add(OWN_PROCESSES),
+            pids: pids_max(limits),
             cpu: Cpu::from(limits.millicpus),
         };
         match detect().and_then(|hierarchies| hierarchies.create(&request)).map_err(failed)? {
@@ -115,6 +116,18 @@ pub fn remove_leftover_groups() -> Result<Vec<String>, crate::cgroup::CgroupErro
     Ok(removed)
 }
 
+/// Returns how many processes the group may hold: those of the command, and the first process.
+fn pids_max(limits: &Limits) -> u32 {
+    limits.processes.saturating_add(1).max(WHILE_BUILT)
+}
+
+/// Returns the value of `RLIMIT_NPROC`. Of two limits only the one that is met counts it, and the kernel looks at this one
+/// first (`copy_process` in `kernel/fork.c`) but keeps no count: where a group has the same limit, this one stands back.
+pub(crate) fn rlimit_processes(limits: &Limits, held_by_group: bool) -> u64 {
+    let own = u64::from(limits.processes) + 1;
+    if held_by_group && u64::from(pids_max(limits)) == own { own + 1 } else { own }
+}
+
 /// Files in memory count as memory, so the limit grows by what they may hold.
 fn memory(limits: &Limits) -> Bytes {
     match limits.disk_mode {
@@ -127,5 +140,20 @@ fn unknown() -> NotDelegated {
     NotDelegated {
         why: "the host does not offer this controller".to_owned(),
         fix: "mount it, or choose a profile that accepts `watched`".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_meets_the_process_limit_before_the_one_that_counts_nothing() {
+        let limits = |processes| Limits { processes, ..Profile::strict().limits };
+        assert_eq!((pids_max(&limits(128)), rlimit_processes(&limits(128), true)), (129, 130));
+        assert_eq!(rlimit_processes(&limits(128), false), 129);
+        // What the launcher needs is more than so small a limit: then only the other one can hold it.
+        assert_eq!((pids_max(&limits(1)), rlimit_processes(&limits(1), true)), (5, 2));
+        assert_eq!(pids_max(&limits(u32::MAX)), u32::MAX);
     }
 }

@@ -83,6 +83,12 @@ fn memory(groups: &Groups) -> Held {
     }
 }
 
+fn processes(groups: &Groups) -> Held {
+    let own = "RLIMIT_NPROC of the sandbox's own user namespace";
+    let by = groups.support(Resource::Pids).map_or(own.to_owned(), |group| format!("{own}, and {group}"));
+    hard(Layer::Limit(LimitKind::Processes), by)
+}
+
 /// Says what the root holds; a list of programs names the interpreters in it, because each grants all that it can do.
 fn root(executables: &Executables) -> Held {
     let by = "a root of read-only pieces; the rest of the host is absent".to_owned();
@@ -141,7 +147,7 @@ fn limits(spec: &Spec, groups: &Groups) -> Vec<Held> {
     let limits = &spec.grant.profile.limits;
     let mut held = vec![
         memory(groups),
-        hard(Layer::Limit(LimitKind::Processes), "RLIMIT_NPROC of the sandbox's own user namespace"),
+        processes(groups),
         hard(Layer::Limit(LimitKind::OpenFiles), "RLIMIT_NOFILE"),
         hard(Layer::Limit(LimitKind::FileSize), "RLIMIT_FSIZE"),
         watched(LimitKind::WallTime, "the supervisor's clock"),

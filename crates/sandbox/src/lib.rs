@@ -36,6 +36,7 @@ mod terminal;
 mod tool;
 mod wait;
 
+pub use cgroup::leave_own_group;
 pub use control::{Controller, Handle, Request, controller};
 pub use error::SandboxError;
 pub use groups::remove_leftover_groups;

@@ -19,7 +19,6 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
 
 use crate::canary::Canaries;
-use crate::cgroup::Resource;
 use crate::error::SandboxError;
 use crate::groups::Groups;
 use crate::held::{self, Facts};
@@ -91,7 +90,7 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     let groups = Groups::make(&spec.grant.profile)?;
     fail_point::reached("build: its control groups are made");
     let facts = network::add_facts(facts, joined.as_ref()).map_err(SandboxError::prepare("network"))?;
-    let plan = plan::plan(&spec, facts, groups.support(Resource::Memory).is_err());
+    let plan = plan::plan(&spec, facts, &groups);
     let (theirs, ours) = streams(&spec).map_err(SandboxError::prepare("streams"))?;
     let planned = start.elapsed();
     let along = Along { streams: &theirs, network: joined.as_ref(), cgroups: &entries(&spec, &groups)? };

@@ -12,8 +12,10 @@ use launcher::plan::{
 use model::grant::{Programs, WorkspaceAccess};
 use model::limits::DiskMode;
 use model::{Profile, UnlistedProgram};
-use rustix::process::{Resource, getrlimit};
+use rustix::process::{Resource as Kind, getrlimit};
 
+use crate::cgroup::Resource;
+use crate::groups::{Groups, rlimit_processes};
 use crate::seccomp;
 use crate::spec::Spec;
 use crate::view::{Executables, Listed, PROC_MASKED, PROC_READ_ONLY, Piece};
@@ -35,8 +37,9 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
     ("/dev/stderr", "/proc/self/fd/2"),
 ];
 
-/// Makes the plan of one sandbox. `watch_memory` says that no control group holds the memory limit.
-pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, watch_memory: bool) -> Plan {
+/// Makes the plan of one sandbox, whose control group holds what it can.
+pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, groups: &Groups) -> Plan {
+    let watch_memory = groups.support(Resource::Memory).is_err();
     let mut builder = Builder { spec, sources: Vec::new(), steps: Vec::new(), writable: BTreeSet::new() };
     builder.root_and_store();
     // A home can lie below `/dev/shm`, and what is mounted later covers what was before.
@@ -61,7 +64,7 @@ pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, watch_memory: bool) -> Plan {
             Executables::Any => None,
             Executables::Only(listed) => Some(program_list(listed, &spec.grant.profile)),
         },
-        rlimits: rlimits(spec),
+        rlimits: rlimits(spec, groups.support(Resource::Pids).is_ok()),
         command_filter: command_filter(spec),
         first_process_filter: instructions(&seccomp::first_process_filter()),
         terminal: spec.grant.terminal,
@@ -134,17 +137,17 @@ fn unlisted_file(spec: &Spec) -> Option<Vec<u8>> {
         .map(|path| bytes(path))
 }
 
-fn rlimits(spec: &Spec) -> Vec<Rlimit> {
+fn rlimits(spec: &Spec, group_holds_processes: bool) -> Vec<Rlimit> {
     let limits = &spec.grant.profile.limits;
     let wanted = [
         // The first process counts too; it is the same user in the same namespace.
-        (Resource::Nproc, libc::RLIMIT_NPROC, u64::from(limits.processes) + 1),
-        (Resource::Nofile, libc::RLIMIT_NOFILE, limits.open_files),
-        (Resource::Fsize, libc::RLIMIT_FSIZE, limits.file_size.get()),
+        (Kind::Nproc, libc::RLIMIT_NPROC, rlimit_processes(limits, group_holds_processes)),
+        (Kind::Nofile, libc::RLIMIT_NOFILE, limits.open_files),
+        (Kind::Fsize, libc::RLIMIT_FSIZE, limits.file_size.get()),
         // A core file could hold a secret, and would be written wherever the host says.
-        (Resource::Core, libc::RLIMIT_CORE, 0),
+        (Kind::Core, libc::RLIMIT_CORE, 0),
     ];
-    let least = |(resource, number, value): (Resource, libc::__rlimit_resource_t, u64)| {
+    let least = |(resource, number, value): (Kind, libc::__rlimit_resource_t, u64)| {
         // A limit can only be lowered by those who may not raise it.
         let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
         Rlimit { resource: number, value: value.min(most) }

@@ -14,7 +14,7 @@ use super::mounts::{Hierarchies, Version};
 use super::owner::Owner;
 use super::place::Place;
 use super::usage::Usage;
-use super::{CgroupError, NotDelegated, Request, Resource, Support, settings};
+use super::{CgroupError, NotDelegated, Request, Resource, Support, own, settings};
 
 /// The directory that holds all our groups. Nothing outside of it is ever changed.
 pub(super) const OURS: &str = "fumehood";
@@ -178,8 +178,7 @@ impl Part {
         loop {
             let result = make_below(&top, place, name, owner);
             match result {
-                Err(CgroupError::File { source, .. })
-                    if source.raw_os_error() == Some(libc::ENOENT) && tries.next().is_some() => {}
+                Err(CgroupError::File { source, .. }) if is_gone(&source) && tries.next().is_some() => {}
                 result => return result,
             }
         }
@@ -195,12 +194,18 @@ impl Part {
     }
 }
 
+/// Tells whether somebody removed a directory that was being used: a name in it is not found, and its files that are open
+/// answer that there is no such device (`kernfs_get_active` in `fs/kernfs`).
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
+}
+
 fn make_below(top: &Directory, place: &Place, name: &str, owner: &Owner) -> Result<Part, CgroupError> {
     make_directory(top, OURS)?;
     let above = top.child(OURS)?;
     if place.version == Version::V2 {
         if place.move_self {
-            move_self(&above, owner)?;
+            own::enter(top, &above, owner)?;
         }
         give_controllers(top, place)?;
         give_controllers(&above, place)?;
@@ -210,18 +215,11 @@ fn make_below(top: &Directory, place: &Place, name: &str, owner: &Owner) -> Resu
     Ok(Part { version: place.version, above, name: name.to_owned(), group })
 }
 
-fn make_directory(above: &Directory, name: &str) -> Result<(), CgroupError> {
+pub(super) fn make_directory(above: &Directory, name: &str) -> Result<(), CgroupError> {
     match above.make(name) {
         Ok(()) | Err(Errno::EXIST) => Ok(()),
         Err(error) => Err(failed("make", &above.path.join(name), error)),
     }
-}
-
-/// Leaves the group above for one of our own, so that the group above may give its controllers on.
-fn move_self(above: &Directory, owner: &Owner) -> Result<(), CgroupError> {
-    let name = owner.own_name();
-    make_directory(above, &name)?;
-    above.child(&name)?.write("cgroup.procs", "0")
 }
 
 fn give_controllers(directory: &Directory, place: &Place) -> Result<(), CgroupError> {

@@ -1,4 +1,7 @@
 //! Groups in the kernel of this machine: as root they limit, end and go; as a user the answer is a reason.
+//!
+//! `cargo xtask guest` runs them in a virtual machine that has only version 2, and says by `FUMEHOOD_TEST_GROUPS` whether
+//! this user must get a group there that holds everything (`hard`) or none (`watched`).
 
 use std::fs;
 use std::io;
@@ -19,10 +22,18 @@ fn request(label: &str) -> Request<'_> {
 }
 
 /// Makes a group; `None` on a host that delegates nothing, where the answer must say why and what helps.
+#[allow(clippy::disallowed_methods, reason = "tests have no settings module")]
 fn group(label: &str) -> Option<Group> {
+    let demanded = std::env::var("FUMEHOOD_TEST_GROUPS").ok();
     match detect().unwrap().create(&request(label)).unwrap() {
-        Creation::Made(group) => Some(group),
+        Creation::Made(group) => {
+            assert_ne!(demanded.as_deref(), Some("watched"), "{group:?}");
+            let by_new = |support: &Support| support.by == Ok("a control group (version 2)");
+            assert!(demanded.is_none() || group.support().iter().all(by_new), "{:?}", group.support());
+            Some(group)
+        }
         Creation::NotDelegated(no) => {
+            assert_ne!(demanded.as_deref(), Some("hard"), "{no:?}");
             assert!(!no.why.is_empty() && !no.fix.is_empty());
             None
         }
@@ -132,18 +143,19 @@ fn the_process_limit_refuses_and_is_counted() {
 #[test]
 fn processor_time_is_shared_out_and_counted() {
     let Some(group) = group("cpu").filter(|group| group.holds(Resource::Cpu)) else { return };
-    let start = Instant::now();
     wait(child_in(&group.entries().unwrap(), || {
         let mut used = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        while used.tv_nsec < 200_000_000 && used.tv_sec == 0 {
+        // Twenty times what one period has for it.
+        while used.tv_nsec < 400_000_000 && used.tv_sec == 0 {
             // SAFETY: `used` is valid.
             unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut used) };
         }
     }));
+    // What the kernel counted, and not how long it took: an emulated processor may stand still for longer than a period.
     let usage = group.usage().unwrap();
-    assert!(start.elapsed() > Duration::from_millis(600), "a fifth of a processor: {:?}", start.elapsed());
     assert!(usage.throttled_periods.is_some_and(|periods| periods >= 1), "{usage:?}");
-    assert!(usage.cpu_time.is_some_and(|time| time > Duration::from_millis(100)), "{usage:?}");
+    assert!(usage.throttled.is_some_and(|time| time > Duration::ZERO), "{usage:?}");
+    assert!(usage.cpu_time.is_some_and(|time| time > Duration::from_millis(200)), "{usage:?}");
     group.remove(SOON).unwrap();
 }
 

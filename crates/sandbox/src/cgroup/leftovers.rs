@@ -25,14 +25,22 @@ pub struct Leftover {
 }
 
 impl Hierarchies {
-    /// Finds leftovers where this process would make its own groups. Costs one listing for each hierarchy.
+    /// Finds leftovers wherever a process that stands where this one does may have made its groups: in its own group and
+    /// those above, as far as this process may write there. Which of them is chosen depends on what each offers, and
+    /// that changes with the first start. Costs one listing for each.
     ///
     /// # Errors
     /// When `/proc` cannot be read.
     pub fn leftovers(&self) -> Result<Vec<Leftover>, CgroupError> {
-        let places = self.places().list;
         let mut found = Vec::new();
-        places.iter().try_for_each(|place| dead_in(&place.directory.join(OURS), &mut found))?;
+        for hierarchy in self.list.iter().filter(|hierarchy| hierarchy.writable) {
+            let own = hierarchy.own.iter().flat_map(|own| own.ancestors());
+            let own = own.take_while(|above| above.starts_with(&hierarchy.mount));
+            let mut ours = own.map(|above| above.join(OURS)).filter(|ours| (self.may_write)(ours));
+            ours.try_for_each(|ours| dead_in(&ours, &mut found))?;
+        }
+        let mut delegated = self.delegated.iter().map(|directory| directory.join(OURS));
+        delegated.try_for_each(|ours| dead_in(&ours, &mut found))?;
         Ok(found)
     }
 

@@ -13,6 +13,7 @@ mod files;
 mod group;
 mod leftovers;
 mod mounts;
+mod own;
 mod owner;
 mod place;
 mod settings;
@@ -32,6 +33,7 @@ use model::text::escape;
 pub use group::{Creation, Group};
 pub use leftovers::Leftover;
 pub use mounts::{Hierarchies, Version, detect};
+pub use own::leave as leave_own_group;
 pub use owner::{Fate, Owner};
 pub use usage::Usage;
 
