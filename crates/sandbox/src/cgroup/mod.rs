@@ -5,7 +5,7 @@
 //! caller has; a limit is reported as held only after it was read back; a group is gone when `remove` says so.
 //! Version 2 is used where it offers a controller, version 1 where that is what the host has, and both together on a
 //! hybrid host. Leaves to others: putting processes into a group (the launcher writes itself into the files that
-//! [`Group::entries`] opens, or is cloned into [`Group::clone_directory`]); choosing the numbers; deciding what a
+//! [`Group::entries`] opens, or is made in it); choosing the numbers; deciding what a
 //! profile accepts when the host delegates nothing; and asking a service manager for a scope. Whoever has got one
 //! hands its directory to [`Hierarchies::delegated_at`]; this crate does not speak D-Bus.
 
