@@ -7,6 +7,7 @@ mod common;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use common::Bench;
 use engine::{Engine, Finished, Order, Outcome};
@@ -114,8 +115,12 @@ fn one_that_was_ended_from_outside_is_not_given_out() {
     own.retain(|pid| !before.contains(pid));
     assert!(!own.is_empty());
     for pid in own {
-        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
-        rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+        let process = rustix::process::Pid::from_raw(pid).expect("a process");
+        rustix::process::kill_process(process, rustix::process::Signal::KILL).expect("it is ours");
+        // It ends after everything inside, and stays as a zombie until somebody asks for it.
+        while stat(pid).first().is_some_and(|state| state != "Z") {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
     let (after, said) = parking.run(parking.order("echo here"));
     assert_eq!((waited(&after), said.as_str()), (false, "here\n"));
@@ -126,12 +131,14 @@ fn launchers() -> Vec<i32> {
     let own = std::process::id().to_string();
     let numbers = fs::read_dir("/proc").expect("processes").flatten();
     let numbers = numbers.filter_map(|entry| entry.file_name().to_string_lossy().parse::<i32>().ok());
-    let is_own = |pid: &i32| {
-        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-        let after_name = stat.rsplit(')').next().unwrap_or_default();
-        after_name.split_whitespace().nth(1) == Some(own.as_str())
-    };
-    numbers.filter(is_own).collect()
+    numbers.filter(|pid| stat(*pid).get(1) == Some(&own)).collect()
+}
+
+/// Returns the state of a process, its parent, and what else follows its name; nothing when it is gone.
+fn stat(pid: i32) -> Vec<String> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let after_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    after_name.split_whitespace().map(str::to_owned).collect()
 }
 
 #[test]
