@@ -176,14 +176,20 @@ impl Builder<'_> {
     }
 
     fn source(&mut self, path: &Path, recursive: bool, map_owner: bool) -> SourceIndex {
-        let id_map = map_owner.then(|| self.id_map(crate::view::Identity { uid: 0, gid: 0 }, false));
-        self.sources.push(Source { path: bytes(path), recursive, id_map });
+        let id_map = map_owner.then(|| self.id_map(crate::view::Identity { uid: 0, gid: 0 }));
+        self.sources.push(Source { path: bytes(path), recursive, id_map, map_required: false });
         self.sources.len() - 1
     }
 
-    fn id_map(&self, disk: crate::view::Identity, required: bool) -> IdMap {
+    /// Shows a place as the command's that holds the files of somebody else; without that nothing is built.
+    fn show_as_own(&mut self, source: SourceIndex, disk: crate::view::Identity) {
+        self.sources[source].id_map = Some(self.id_map(disk));
+        self.sources[source].map_required = true;
+    }
+
+    fn id_map(&self, disk: crate::view::Identity) -> IdMap {
         let shown = self.spec.identity;
-        IdMap { disk_uid: disk.uid, disk_gid: disk.gid, shown_uid: shown.uid, shown_gid: shown.gid, required }
+        IdMap { disk_uid: disk.uid, disk_gid: disk.gid, shown_uid: shown.uid, shown_gid: shown.gid }
     }
 
     fn root_and_store(&mut self) {
@@ -286,7 +292,7 @@ impl Builder<'_> {
         }
         let base = self.source(&workspace.base, false, false);
         if workspace.base_owner.uid != self.spec.identity.uid {
-            self.sources[base].id_map = Some(self.id_map(workspace.base_owner, true));
+            self.show_as_own(base, workspace.base_owner);
         }
         lowers.push(base);
         let limits = &self.spec.grant.profile.limits;
@@ -311,7 +317,7 @@ impl Builder<'_> {
             directory.layers.iter().map(|layer| self.source(layer, false, false)).collect();
         let repository = self.source(&directory.path, false, false);
         if spec.workspace.base_owner.uid != spec.identity.uid {
-            self.sources[repository].id_map = Some(self.id_map(spec.workspace.base_owner, true));
+            self.show_as_own(repository, spec.workspace.base_owner);
         }
         lowers.push(repository);
         let on_disk = spec.grant.profile.limits.disk_mode == DiskMode::Disk;

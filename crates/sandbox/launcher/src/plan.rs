@@ -85,6 +85,8 @@ pub struct Source {
     pub recursive: bool,
     /// Shows files of the id on the left as files of the id on the right.
     pub id_map: Option<IdMap>,
+    /// Whether nothing is built where the file system has no such maps; otherwise the place is shown as it is.
+    pub map_required: bool,
 }
 
 /// Shows files of one id as files of another, in a mount.
@@ -98,8 +100,6 @@ pub struct IdMap {
     pub shown_uid: u32,
     /// The group id that is shown.
     pub shown_gid: u32,
-    /// Whether nothing is built where the file system cannot do it; otherwise the place is shown as it is.
-    pub required: bool,
 }
 
 /// The index of a place in [`Plan::sources`].

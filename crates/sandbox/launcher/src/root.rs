@@ -55,7 +55,7 @@ fn open_source(source: &Source, maps: &mut IdMaps) -> Done<OwnedFd> {
     let namespace = maps.namespace(map).during("id map", "user namespace")?;
     match sys::set_id_map(mount.as_fd(), namespace) {
         // The file system has no such maps (an overlay, for example). Then the files show their owners.
-        Err(error) if error.raw_os_error() == Some(libc::EINVAL) && !map.required => Ok(mount),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) && !source.map_required => Ok(mount),
         mapped => mapped.during("id map", &source.path).map(|()| mount),
     }
 }
