@@ -218,7 +218,8 @@ impl Engine {
             if keeps { writer.add_layer(&run.task, &run.action) } else { Ok(()) }
         })?;
         if !keeps && !run.start.is_helper {
-            self.remove_empty(run)?;
+            // The end is on the record: an empty directory that stays is no reason to answer otherwise.
+            let _ = self.remove_empty(run);
         }
         receipts
             .into_iter()
