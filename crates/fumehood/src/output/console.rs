@@ -1,14 +1,16 @@
 //! The two streams, and what goes to which.
 //!
 //! Guarantees: what was asked for goes to standard output and nothing else does; everything that we have to say goes
-//! to standard error. A reader that closes the pipe ends the output, not the program.
+//! to standard error, on lines of its own. A reader that closes the pipe ends the output, not the program.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
 
+use super::lines::{Lines, To};
 use super::progress::Progress;
 use super::style::Paint;
 use crate::args::Global;
@@ -27,6 +29,8 @@ pub struct Console {
     pub err: Paint,
     /// Whether somebody watches standard error.
     pub watched: bool,
+    /// Where everything is written, what a command prints too.
+    pub lines: Arc<Lines>,
     closed: AtomicBool,
     lost: AtomicBool,
 }
@@ -45,6 +49,7 @@ impl Console {
             out: Paint::decide(choice, environment, out),
             err: Paint::decide(choice, environment, err),
             watched: err,
+            lines: Arc::new(Lines::of_this_process()),
             ..Self::default()
         }
     }
@@ -56,8 +61,7 @@ impl Console {
 
     /// Writes what was asked for, byte by byte: somebody's file, say. Tells whether somebody still reads.
     pub fn print_bytes(&self, bytes: &[u8]) -> bool {
-        let mut out = io::stdout().lock();
-        match out.write_all(bytes).and_then(|()| out.flush()) {
+        match self.lines.pass(To::Out, bytes) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
                 self.closed.store(true, Ordering::Relaxed)
@@ -97,7 +101,7 @@ impl Console {
     pub fn say_always(&self, text: &str) {
         let line = if text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") };
         // When standard error is gone, there is nobody to tell.
-        let _ = io::stderr().lock().write_all(line.as_bytes());
+        let _ = self.lines.say(&line);
     }
 
     /// Tells whether a person sees what is said and can answer.
@@ -117,10 +121,12 @@ impl Console {
 
     /// Asks the person at the terminal. Only a plain yes is one.
     pub fn ask(&self, question: &str) -> bool {
-        let _ =
-            write!(io::stderr().lock(), "fumehood: {question} [y/N] ").and_then(|()| io::stderr().flush());
+        let _ = self.lines.say(&format!("fumehood: {question} [y/N] "));
         let mut answer = String::new();
         let read = io::stdin().read_line(&mut answer);
+        if read.as_ref().is_ok_and(|bytes| *bytes > 0) {
+            self.lines.answered();
+        }
         read.is_ok() && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
     }
 

@@ -4,6 +4,7 @@
 //! `docs/schemas`. Leaves to others: what is true; everything here only shows values that it is given.
 
 mod console;
+mod lines;
 mod progress;
 mod style;
 
@@ -11,5 +12,6 @@ pub mod render;
 pub mod shape;
 
 pub use console::{Console, json_line};
+pub use lines::{Lines, To};
 pub use progress::Progress;
 pub use style::Paint;

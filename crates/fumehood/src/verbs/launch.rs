@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use engine::{Engine, Io, Order, Outcome, Request, Sink, controller};
 use model::ActionId;
@@ -40,8 +41,8 @@ pub(super) fn launch(
     }
     let io = Io {
         stdin: streams.stdin.then(own_stdin).transpose()?,
-        stdout: sink(streams.terminal, io::stdout().is_terminal()),
-        stderr: sink(streams.terminal, io::stderr().is_terminal()),
+        stdout: sink(context, streams, io::stdout().is_terminal()),
+        stderr: sink(context, streams, io::stderr().is_terminal()),
         controller: Some(controller),
     };
     let forwarding = Forwarding::start(handle)?;
@@ -63,8 +64,9 @@ fn own_stdin() -> Result<File, CliError> {
 }
 
 /// Only a terminal of the command's own may be driven by it.
-fn sink(own_terminal: bool, is_terminal: bool) -> Box<dyn Sink> {
-    Box::new(if is_terminal && !own_terminal { Through::text() } else { Through::bytes() })
+fn sink(context: &Context<'_>, streams: Streams, is_terminal: bool) -> Box<dyn Sink> {
+    let lines = Arc::clone(&context.console.lines);
+    Box::new(if is_terminal && !streams.terminal { Through::text(lines) } else { Through::bytes(lines) })
 }
 
 fn action_of(outcome: &Outcome) -> ActionId {

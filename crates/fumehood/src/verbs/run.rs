@@ -12,7 +12,7 @@ use super::apply::after_run;
 use super::context::Context;
 use super::launch::{Streams, launch};
 use super::order::{Wanted, order};
-use crate::args::{RunArgs, SandboxOptions, ShellArgs, TaskName};
+use crate::args::{ApplyMode, RunArgs, SandboxOptions, ShellArgs, TaskName};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::shape::{ActionDocument, State};
@@ -29,10 +29,8 @@ pub(super) fn run(context: &Context<'_>, args: &RunArgs) -> Result<Exit, CliErro
     };
     let engine = context.engine()?;
     let (task, document) = wanted.run(context, &engine)?;
-    report(context, &document, args.outcome.as_deref())?;
-    if changed(&document) {
-        after_run(context, &engine, &task, args.apply)?;
-    }
+    let apply = || applied(context, &engine, &task, &document, args.apply);
+    in_turn(context, || report(context, &document, args.outcome.as_deref()), apply)?;
     exit(&document)
 }
 
@@ -55,11 +53,35 @@ pub(super) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Exit, Cli
     };
     let engine = context.engine()?;
     let (task, document) = wanted.run(context, &engine)?;
-    report(context, &document, None)?;
-    if changed(&document) {
-        after_run(context, &engine, &task, args.apply)?;
-    }
+    let apply = || applied(context, &engine, &task, &document, args.apply);
+    in_turn(context, || report(context, &document, None), apply)?;
     exit(&document)
+}
+
+/// Says how it ended and then applies, as people read it; a program finds the document in the last line.
+fn in_turn(
+    context: &Context<'_>,
+    report: impl FnOnce() -> Result<(), CliError>,
+    apply: impl FnOnce() -> Result<(), CliError>,
+) -> Result<(), CliError> {
+    if context.console.json {
+        let applied = apply();
+        report()?;
+        return applied;
+    }
+    report()?;
+    apply()
+}
+
+/// Takes over what an action changed, by what `--apply` says.
+fn applied(
+    context: &Context<'_>,
+    engine: &Engine,
+    task: &Task,
+    document: &ActionDocument,
+    asked: Option<ApplyMode>,
+) -> Result<(), CliError> {
+    if changed(document) { after_run(context, engine, task, asked) } else { Ok(()) }
 }
 
 /// Returns the caller's shell where a sandbox shows it; a shell of one's own in home is not shown.

@@ -3,34 +3,42 @@
 //! Guarantees: into a file or a pipe, every byte goes through unchanged. On a terminal that is not the command's own,
 //! nothing that could drive it gets through: only text, line feeds and tabs.
 
-use std::io::{self, Write};
+use std::sync::Arc;
 
 use engine::{Sink, Stream};
 use model::text::escape_lines;
 
+use crate::output::{Lines, To};
+
 /// Passes a command's output on to our own streams.
 pub(super) struct Through {
+    lines: Arc<Lines>,
     text: Option<Text>,
 }
 
 impl Through {
     /// Passes every byte: into a file, into a pipe, or to a terminal that the command has for its own.
-    pub(super) fn bytes() -> Self {
-        Self { text: None }
+    pub(super) fn bytes(lines: Arc<Lines>) -> Self {
+        Self { lines, text: None }
     }
 
     /// Passes only what cannot drive a terminal.
-    pub(super) fn text() -> Self {
-        Self { text: Some(Text::default()) }
+    pub(super) fn text(lines: Arc<Lines>) -> Self {
+        Self { lines, text: Some(Text::default()) }
     }
 }
 
 impl Sink for Through {
     fn print(&mut self, stream: Stream, bytes: &[u8]) {
-        match &mut self.text {
-            None => write(stream, bytes),
-            Some(text) => write(stream, text.take(bytes).as_bytes()),
-        }
+        let to = match stream {
+            Stream::Out | Stream::Terminal => To::Out,
+            Stream::Err => To::Err,
+        };
+        // A reader that went away wants no more; the output is kept all the same.
+        let _ = match &mut self.text {
+            None => self.lines.pass(to, bytes),
+            Some(text) => self.lines.pass(to, text.take(bytes).as_bytes()),
+        };
     }
 }
 
@@ -39,15 +47,6 @@ impl Drop for Through {
         // A character that was cut off at the very end is left out: nothing follows that could complete it.
         self.text = None;
     }
-}
-
-fn write(stream: Stream, bytes: &[u8]) {
-    let to = |out: &mut dyn Write| out.write_all(bytes).and_then(|()| out.flush());
-    // A reader that went away wants no more; the output is kept all the same.
-    let _ = match stream {
-        Stream::Out | Stream::Terminal => to(&mut io::stdout().lock()),
-        Stream::Err => to(&mut io::stderr().lock()),
-    };
 }
 
 /// Turns bytes into text that cannot drive a terminal, character by character across the pieces.

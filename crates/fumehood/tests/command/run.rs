@@ -24,6 +24,57 @@ fn standard_output_belongs_to_the_command() {
     assert_eq!((quiet.out.as_str(), quiet.err.as_str()), ("only this\n", ""));
 }
 
+/// Runs the program with both streams in one file, as `2>&1` does, and returns what is there then.
+fn into_one_file(bench: &Bench, words: &[&str]) -> String {
+    let file = bench.path("both");
+    let both = fs::File::create(&file).expect("a file");
+    let mut command = bench.command(words);
+    command.stdout(both.try_clone().expect("a second")).stderr(both);
+    command.status().expect("it starts");
+    fs::read_to_string(&file).expect("is text")
+}
+
+#[test]
+fn what_is_said_begins_on_a_line_of_its_own() {
+    let bench = Bench::new();
+    let json = |text: &str| serde_json::from_str::<Value>(text.lines().last().expect("a line"));
+    let ws = bench.path("ws").to_string_lossy().into_owned();
+    for line in ["printf out", "printf err >&2", "printf err >&2; printf 'out\n'; printf more"] {
+        for verb in [&["run"][..], &["bwrap", "--bind", &ws, &ws]] {
+            let mut words = vec!["--json"];
+            words.extend(verb);
+            words.extend(["--", "sh", "-c", line]);
+            let both = into_one_file(&bench, &words);
+            assert!(
+                json(&both).is_ok_and(|document| document["action"].is_string()),
+                "{verb:?} {line}: {both}"
+            );
+        }
+        let both = into_one_file(&bench, &["run", "--", "sh", "-c", line]);
+        assert!(both.lines().last().is_some_and(|last| last.starts_with("fumehood: act-")), "{line}: {both}");
+        assert!(!both.contains("\n\n"), "no line is left empty: {both}");
+    }
+    let action = bench.newest();
+    let both = into_one_file(&bench, &["reproduce", "--json", &action]);
+    assert!(json(&both).is_ok_and(|document| document["again"].is_object()), "{both}");
+    let both = into_one_file(&bench, &["--quiet", "run", "--", "printf", "out"]);
+    assert_eq!(both, "out", "nothing is added where nothing is said");
+    let apart = bench.sh("printf out; printf err >&2");
+    assert!(apart.out == "out" && apart.err.starts_with("err\nfumehood: "), "{apart:?}");
+    let apart = bench.sh("printf out");
+    assert!(apart.out == "out" && apart.err.starts_with("fumehood: "), "{apart:?}");
+}
+
+#[test]
+fn the_document_is_the_last_line_also_where_changes_are_applied() {
+    let bench = Bench::new();
+    let line = "echo x > made; printf unfinished >&2";
+    let answer = bench.run(&["--json", "run", "--apply", "clean", "--", "sh", "-c", line]);
+    assert!(bench.file("made").exists(), "{answer:?}");
+    let document: Value = serde_json::from_str(answer.err.lines().last().expect("a line")).expect("is JSON");
+    fits("action", &document);
+}
+
 #[test]
 fn each_ending_has_its_exit_code_and_its_name() {
     let bench = Bench::new();

@@ -111,6 +111,18 @@ fn output_cannot_drive_a_terminal_that_is_not_the_command_s_own() {
 }
 
 #[test]
+fn what_is_said_begins_on_a_line_of_its_own_at_a_terminal_too() {
+    let bench = Bench::new();
+    for words in [&["run", "--", "printf", "here"][..], &["run", "-t", "--", "printf", "here"]] {
+        let (code, seen) = Person::at_terminal(bench.command(words)).leaves();
+        assert!(
+            code == Some(0) && seen.contains("here\r\n") && seen.contains("\nfumehood: "),
+            "{words:?} {seen}"
+        );
+    }
+}
+
+#[test]
 fn a_person_is_asked_before_anything_is_applied() {
     let bench = Bench::new();
     let line = "echo x > made; mkdir -p .github/workflows; echo ci > .github/workflows/ci.yml";
