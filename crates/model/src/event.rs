@@ -293,31 +293,58 @@ pub struct TokenUsage {
     pub completion: u64,
 }
 
-impl Event {
-    /// Returns the name by which the record lists the event.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::TaskOpened { .. } => "task-opened",
-            Self::Requested { .. } => "requested",
-            Self::Decided { .. } => "decided",
-            Self::Started { .. } => "started",
-            Self::NotStarted { .. } => "not-started",
-            Self::Ended { .. } => "ended",
-            Self::Inspected { .. } => "inspected",
-            Self::TornDown { .. } => "torn-down",
-            Self::Applied { .. } => "applied",
-            Self::AppliedUndone { .. } => "applied-undone",
-            Self::CommitsImported { .. } => "commits-imported",
-            Self::Undone { .. } => "undone",
-            Self::Forked { .. } => "forked",
-            Self::TaskState { .. } => "task-state",
-            Self::ModelTurn { .. } => "model-turn",
-            Self::BaseMade { .. } => "base-made",
-            Self::AgentStarted { .. } => "agent-started",
-            Self::AgentConfined { .. } => "agent-confined",
-            Self::AgentEnded { .. } => "agent-ended",
-            Self::Recovered { .. } => "recovered",
-            Self::Removed { .. } => "removed",
+/// Names every event. The match makes sure that none is left out.
+macro_rules! names {
+    ($($event:ident => $name:literal,)+) => {
+        impl Event {
+            /// The names by which the record lists events.
+            pub const NAMES: &[&str] = &[$($name),+];
+
+            /// Returns the name by which the record lists the event.
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$event { .. } => $name,)+
+                }
+            }
         }
+    };
+}
+
+names! {
+    TaskOpened => "task-opened",
+    Requested => "requested",
+    Decided => "decided",
+    Started => "started",
+    NotStarted => "not-started",
+    Ended => "ended",
+    Inspected => "inspected",
+    TornDown => "torn-down",
+    Applied => "applied",
+    AppliedUndone => "applied-undone",
+    CommitsImported => "commits-imported",
+    Undone => "undone",
+    Forked => "forked",
+    TaskState => "task-state",
+    ModelTurn => "model-turn",
+    BaseMade => "base-made",
+    AgentStarted => "agent-started",
+    AgentConfined => "agent-confined",
+    AgentEnded => "agent-ended",
+    Recovered => "recovered",
+    Removed => "removed",
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_event_has_the_name_that_it_is_written_with() {
+        // What reads a record knows every variant, and says so of a name that is none.
+        let error = serde_json::from_str::<Event>(r#"{"event":"no-such-event"}"#).expect_err("is no event");
+        let text = error.to_string();
+        let (_, known) = text.split_once("expected one of ").expect("names them");
+        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+        assert_eq!(known, Event::NAMES);
     }
 }

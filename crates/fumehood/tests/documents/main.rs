@@ -53,6 +53,15 @@ fn the_committed_schemas_are_those_of_the_documents() {
 }
 
 #[test]
+fn the_committed_schema_of_a_record_lists_every_event() {
+    let text = std::fs::read_to_string(committed("audit-record")).expect("is committed");
+    let schema: Json = serde_json::from_str(&text).expect("is JSON");
+    let listed = &schema["properties"]["event"]["properties"]["event"]["enum"];
+    // Every name is that of a variant, and every variant has one: `model` holds that.
+    assert_eq!(*listed, serde_json::json!(model::Event::NAMES));
+}
+
+#[test]
 fn the_documentation_names_every_schema_and_every_exit_code() {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
     let json = std::fs::read_to_string(docs.join("json.md")).expect("is there");

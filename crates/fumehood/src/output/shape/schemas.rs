@@ -2,6 +2,7 @@
 //!
 //! The files in `docs/schemas` are made from here; a test fails when they differ.
 
+use model::Event;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value as Json, json};
@@ -206,28 +207,6 @@ pub(super) fn teardown(_: &mut SchemaGenerator) -> Schema {
 /// One line of `audit show --json` and of an export: `event` is, byte for byte, what the digest was made over.
 fn audit_record() -> Json {
     let digest = json!({"type": "string", "pattern": "^[0-9a-f]{64}$"});
-    let names = [
-        "task-opened",
-        "requested",
-        "decided",
-        "started",
-        "not-started",
-        "ended",
-        "inspected",
-        "torn-down",
-        "applied",
-        "applied-undone",
-        "undone",
-        "forked",
-        "task-state",
-        "model-turn",
-        "base-made",
-        "agent-started",
-        "agent-confined",
-        "agent-ended",
-        "recovered",
-        "removed",
-    ];
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "One record of the log",
@@ -238,7 +217,7 @@ fn audit_record() -> Json {
             "time": {"type": "integer", "minimum": 0, "description": "Nanoseconds since the start of 1970 in UTC."},
             "task": {"type": ["string", "null"]},
             "action": {"type": ["string", "null"]},
-            "event": {"type": "object", "properties": {"event": {"enum": names}}, "required": ["event"]},
+            "event": {"type": "object", "properties": {"event": {"enum": Event::NAMES}}, "required": ["event"]},
             "previous": digest,
             "digest": digest,
         },
