@@ -221,7 +221,9 @@ fn foreign(path: &str, name: &str) -> Finding {
 fn planted_attributes_are_reported_and_stripped() {
     let mut bench = bench(BASE);
     // The kernel writes what a program plants through the mount under an escaped name.
-    bench.run("setfattr -n user.overlay.redirect -v /etc dir; setfattr -n user.mine -v 1 file");
+    let plant =
+        "os.setxattr('dir', 'user.overlay.redirect', b'/etc'); os.setxattr('file', 'user.mine', b'1')";
+    bench.run(&format!("python3 -c \"import os; {plant}\""));
     let upper = bench.upper(1);
     fs::write(upper.join("planted"), "").expect("written");
     attribute(&upper.join("planted"), "user.overlay.whiteout", b"y");
