@@ -3,8 +3,8 @@
 //! It is evidence, not a wall. A file is told once: after that the kernel ignores it, so the cost is that of the
 //! different files and not of the openings. Where there are too many of those, watching ends and the record says so.
 //!
-//! Only a profile that demands it has it: the kernel takes about 10 ms to give up a group that watched a mount, which is
-//! as much as a whole sandbox costs. We wait for that in a thread, but a program that ends has to wait for its threads.
+//! The kernel may take some milliseconds to give up a group that watched a mount (`synchronize_srcu` in
+//! `fsnotify_destroy_group`). Its marks are taken off as soon as everything inside has ended, and a thread waits for the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
@@ -14,8 +14,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 
+use model::OsText;
 use model::evidence::Reads;
-use model::{Level, OsText};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use rustix::io::Errno;
@@ -38,9 +38,6 @@ pub(crate) struct ReadWatch {
 /// Why the files that are read are not observed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoReads {
-    /// The profile does not demand it.
-    #[error("reads are not observed: the profile does not demand it")]
-    NotDemanded,
     /// The kernel lets only root watch a mount.
     #[error("reads are not observed: only root can watch a mount")]
     NotRoot,
@@ -58,9 +55,6 @@ impl ReadWatch {
     /// Starts to watch. To be called when the sandbox stands and nothing of the command runs: `first_process` is its
     /// first process, through which its mounts are found.
     pub(crate) fn start(spec: &Spec, first_process: i32) -> Result<Self, NoReads> {
-        if spec.grant.profile.reads == Level::Absent {
-            return Err(NoReads::NotDemanded);
-        }
         if !rustix::process::geteuid().is_root() {
             return Err(NoReads::NotRoot);
         }
@@ -144,6 +138,7 @@ impl Watcher {
             let stops = !fds[1].revents().is_empty() || waited.is_err_and(|error| error != Errno::INTR);
             self.complete &= self.take_all(&mut buffer).is_ok();
             if stops {
+                let _ = sys::forget_mounts(self.group.as_fd());
                 let reads = Reads { files: self.files.into_iter().collect(), complete: self.complete };
                 return (reads, self.group);
             }
