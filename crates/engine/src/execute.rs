@@ -4,15 +4,15 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use audit::Entry;
-use gate::{Authorization, Permit};
+use gate::Permit;
 use inspect::layer::{self, Bounds};
 use inspect::tree::Time;
 use inspect::{Report, Rules, Stack, Tree};
 use model::action::Base;
 use model::event::{Event, HeldBack};
-use model::{OsText, Subject};
+use model::{Grant, OsText, Subject};
 use sandbox::fail_point;
-use sandbox::{Execution, Io, Joined, Prepared, Spec};
+use sandbox::{Execution, Io, Joined, Prepared, Report as Built, SandboxError, Spec, Started, Unstarted};
 
 use crate::Engine;
 use crate::apply::BaseStats;
@@ -41,8 +41,8 @@ struct Looked {
 
 impl Engine {
     /// Puts the sandbox of an authorized action together.
-    pub(crate) fn spec(&self, run: &Run, yes: &Authorization) -> Result<Spec, EngineError> {
-        let grant = yes.grant().clone();
+    pub(crate) fn spec(&self, run: &Run, grant: &Grant) -> Result<Spec, EngineError> {
+        let grant = grant.clone();
         let places = self.places();
         Ok(Spec {
             identity: run.start.identity,
@@ -78,24 +78,20 @@ impl Engine {
         permit: Permit,
         io: Io,
     ) -> Result<Outcome, EngineError> {
-        let masked: Vec<OsText> = run.start.masked.iter().cloned().map(OsText::from).collect();
-        let report = prepared.report().clone();
-        let started = Event::Started {
-            backend: "native".to_owned(),
-            held: report.held.clone(),
-            probes: report.probes.clone(),
-            masked: masked.clone(),
+        let (started, report) = match self.start(about, &run, prepared, permit)? {
+            Ok(started) => started,
+            Err(error) => {
+                return self.not_started(about, run.action.clone(), &error).map(Outcome::NotStarted);
+            }
         };
-        self.record(about, &started, |writer, time| writer.set_started(&run.action, time))?;
-        fail_point::reached("run: the start is on the record");
         let decision =
             self.store().read(|reader| reader.action(&run.action))?.and_then(|action| action.decision);
-        let execution = prepared.run(permit, io).map_err(EngineError::Sandbox)?;
+        let execution = started.follow(io).map_err(EngineError::Sandbox)?;
         let Looked { report: changes, held: inspection, host_edits } = self.look_at_layer(&run)?;
         let evidence = Evidence {
             held: Some(report.held),
             probes: Some(report.probes),
-            masked: Some(masked),
+            masked: Some(masked(&run)),
             host_edits: Some(host_edits),
             ..Evidence::default()
         };
@@ -122,6 +118,33 @@ impl Engine {
             teardown: execution.teardown,
             receipt,
         })))
+    }
+
+    /// Records that a sandbox stands, and starts the command in it. A sandbox that was ended from outside just before is
+    /// replaced by another, once: nothing ran in it, and the permit has come back whole.
+    fn start(
+        &self,
+        about: &Subject,
+        run: &Run,
+        prepared: Prepared,
+        permit: Permit,
+    ) -> Result<Result<(Started, Built), SandboxError>, EngineError> {
+        let report = prepared.report().clone();
+        self.record(about, &started(run, &report), |writer, time| writer.set_started(&run.action, time))?;
+        fail_point::reached("run: the start is on the record");
+        let permit = match prepared.start(permit) {
+            Ok(started) => return Ok(Ok((started, report))),
+            Err(Unstarted::Failed(error)) => return Ok(Err(error)),
+            Err(Unstarted::Gone(permit)) => *permit,
+        };
+        self.make_room(run)?;
+        let another = match sandbox::prepare(self.spec(run, permit.grant())?) {
+            Ok(another) => another,
+            Err(error) => return Ok(Err(error)),
+        };
+        let report = another.report().clone();
+        self.record(about, &started(run, &report), |_, _| Ok(()))?;
+        Ok(another.start(permit).map(|started| (started, report)).map_err(SandboxError::from))
     }
 
     /// Reads the new layer back against what was below it, and sorts what of it may leave.
@@ -246,6 +269,19 @@ impl Engine {
             _ => Ok(()),
         }
     }
+}
+
+fn started(run: &Run, report: &Built) -> Event {
+    Event::Started {
+        backend: "native".to_owned(),
+        held: report.held.clone(),
+        probes: report.probes.clone(),
+        masked: masked(run),
+    }
+}
+
+fn masked(run: &Run) -> Vec<OsText> {
+    run.start.masked.iter().cloned().map(OsText::from).collect()
 }
 
 /// Returns a moment by the clock that the kernel gives files.

@@ -171,11 +171,13 @@ impl Engine {
             Decision::Allow(yes) | Decision::Narrow(yes) => {
                 match waiting {
                     Some(waiting) if waiting.is_for(yes.grant()) => {
-                        return Ok((write()?, Some((run, Ok(waiting.into_prepared())))));
+                        let receipt = write()?;
+                        let prepared = self.prepared(&run, yes.grant(), waiting)?;
+                        return Ok((receipt, Some((run, prepared))));
                     }
                     unused => self.end_unused(&run, unused)?,
                 }
-                let spec = self.spec(&run, yes)?;
+                let spec = self.spec(&run, yes.grant())?;
                 let (receipt, prepared) = std::thread::scope(|scope| {
                     let building = scope.spawn(|| sandbox::prepare(spec));
                     let receipt = write();
@@ -185,6 +187,20 @@ impl Engine {
                 Ok((receipt?, Some((run, prepared))))
             }
         }
+    }
+
+    /// Gives a sandbox out that waited, or another one where it was ended from outside while all was written down.
+    fn prepared(
+        &self,
+        run: &Run,
+        grant: &Grant,
+        waiting: Waiting,
+    ) -> Result<Result<Prepared, SandboxError>, EngineError> {
+        if waiting.is_alive() {
+            return Ok(Ok(waiting.into_prepared()));
+        }
+        self.end_unused(run, Some(waiting))?;
+        Ok(sandbox::prepare(self.spec(run, grant)?))
     }
 
     fn requested(&self, action: &Action) -> Event {
@@ -208,7 +224,7 @@ impl Engine {
     }
 
     /// Records that an allowed action did not start, and why.
-    fn not_started(
+    pub(crate) fn not_started(
         &self,
         about: &Subject,
         action: ActionId,

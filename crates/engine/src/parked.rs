@@ -3,7 +3,7 @@
 //! Guarantees: parking starts nothing, and nobody acts on what is decided for it. An action that gets a parked sandbox is
 //! parsed, decided and recorded like every other, and gets one only when it is what would be built for it now: on the same
 //! layers and base, with the same files covered, under exactly the grant that was decided. Otherwise the sandbox is torn
-//! down and another one is built. What it shows of the host's tools is as of when it was built.
+//! down and another one is built, and so it is when somebody outside ended it before anything was started in it. What it shows of the host's tools is as of when it was built.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
@@ -49,6 +49,11 @@ impl Waiting {
         self.granted == *granted
     }
 
+    /// Tells whether it still stands: somebody outside may have ended it.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.prepared.is_alive()
+    }
+
     /// Gives the sandbox out.
     pub(crate) fn into_prepared(mut self) -> Prepared {
         self.prepared.waited(self.since.elapsed());
@@ -84,7 +89,7 @@ impl Engine {
         let (Decision::Allow(yes) | Decision::Narrow(yes)) = self.gate.decide(action, &facts) else {
             return Ok(None);
         };
-        let prepared = match sandbox::prepare(self.spec(&run, &yes)?) {
+        let prepared = match sandbox::prepare(self.spec(&run, yes.grant())?) {
             Ok(prepared) => prepared,
             Err(error) => {
                 self.remove_empty(&run)?;
@@ -125,7 +130,7 @@ impl Engine {
         let of_another_time = |parked: &mut Parked| {
             let sandbox = &parked.sandbox;
             let is_stale = parked.run.task == start.task && parked.run.start != *start;
-            is_stale || sandbox.since.elapsed() > WAITS_AT_MOST || !sandbox.prepared.is_alive()
+            is_stale || sandbox.since.elapsed() > WAITS_AT_MOST || !sandbox.is_alive()
         };
         let unfit: Vec<Parked> = self.parked().extract_if(.., of_another_time).collect();
         unfit.into_iter().for_each(|unused| self.give_up(unused));
@@ -137,7 +142,13 @@ impl Engine {
             return Ok(());
         }
         drop(unused);
-        self.remove_empty(run)
+        self.make_room(run)
+    }
+
+    /// Removes what a sandbox left in which nothing ran, so that another one can have its place.
+    pub(crate) fn make_room(&self, run: &Run) -> Result<(), EngineError> {
+        self.remove_empty(run)?;
+        run.clear()
     }
 
     /// Ends a sandbox that nobody used.

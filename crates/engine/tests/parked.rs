@@ -52,6 +52,17 @@ impl Parking {
         self.bench.take(&self.task, order)
     }
 
+    /// Returns the names of the events about an action.
+    fn recorded(&self, finished: &Finished) -> Vec<&'static str> {
+        let records = self
+            .bench
+            .engine
+            .store()
+            .read(|reader| reader.records_of_action(&self.task.id, &finished.action));
+        let records = records.expect("the record");
+        records.iter().map(|record| record.parse_event().expect("an event").name()).collect()
+    }
+
     /// Returns the names of what lies in directories of runs, layers and artifacts.
     fn places(&self) -> Vec<String> {
         let state = &self.bench.engine.config().state_dir;
@@ -111,6 +122,45 @@ fn one_that_was_ended_from_outside_is_not_given_out() {
     let parking = Parking::new();
     let before = launchers();
     parking.park(&parking.order("true"));
+    end_all_but(&before);
+    let (after, said) = parking.run(parking.order("echo here"));
+    assert_eq!((waited(&after), said.as_str()), (false, "here\n"));
+}
+
+#[test]
+fn one_that_is_ended_after_it_was_looked_at_is_replaced_before_the_start() {
+    assert!(sandbox::fail_point::is_compiled_in(), "this needs a build with fail points");
+    for (step, starts) in [
+        ("decision: the action has its place", 1),
+        ("decision: it is on the record", 2),
+        ("run: the start is on the record", 2),
+    ] {
+        let parking = Parking::new();
+        let before = launchers();
+        parking.park(&parking.order("true"));
+        sandbox::fail_point::act(step, move || end_all_but(&before));
+        let (after, said) = parking.run(parking.order("echo here; echo x > made"));
+        assert_eq!((waited(&after), said.as_str()), (false, "here\n"), "{step}");
+        assert!(after.probes.iter().all(|probe| probe.held) && after.teardown.is_clean(), "{step}");
+        let names = parking.recorded(&after);
+        let times = |name: &str| names.iter().filter(|recorded| **recorded == name).count();
+        assert_eq!((times("decided"), times("started"), times("ended")), (1, starts, 1), "{step}: {names:?}");
+        assert_eq!(parking.run(parking.order("cat made")).1, "x\n", "{step}: its layer is kept");
+        assert_eq!(parking.places().len(), 2, "{step}: one layer and its artifacts: {:?}", parking.places());
+    }
+}
+
+#[test]
+fn one_that_was_built_for_its_action_is_replaced_too() {
+    assert!(sandbox::fail_point::is_compiled_in(), "this needs a build with fail points");
+    let parking = Parking::new();
+    let before = launchers();
+    sandbox::fail_point::act("run: the start is on the record", move || end_all_but(&before));
+    assert_eq!(parking.run(parking.order("echo here")).1, "here\n");
+}
+
+/// Ends what this process has started since.
+fn end_all_but(before: &[i32]) {
     let mut own = launchers();
     own.retain(|pid| !before.contains(pid));
     assert!(!own.is_empty());
@@ -122,8 +172,6 @@ fn one_that_was_ended_from_outside_is_not_given_out() {
             std::thread::sleep(Duration::from_millis(1));
         }
     }
-    let (after, said) = parking.run(parking.order("echo here"));
-    assert_eq!((waited(&after), said.as_str()), (false, "here\n"));
 }
 
 /// Returns the first processes of sandboxes that this process has started.

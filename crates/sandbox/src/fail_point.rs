@@ -1,10 +1,11 @@
-//! Named steps of the path at which a build for tests can be ended, as a power cut or an out-of-memory kill would.
+//! Named steps of the path at which a build for tests can be ended, as a power cut or an out-of-memory kill would, or at
+//! which a test does what another process could do just then.
 //!
 //! Guarantees: a release build has none of this: there [`reached`] is empty, and nothing arms it. In a build with debug
 //! assertions or the feature `fail-points` the process is ended by SIGKILL, so that nothing of ours tidies up.
 //! Leaves to others: reading from outside what to arm, and looking at what is left.
 
-pub use armed::{arm, reached};
+pub use armed::{act, arm, reached};
 
 /// Tells whether this build can be ended at a step.
 pub fn is_compiled_in() -> bool {
@@ -18,6 +19,9 @@ mod armed {
     /// Does nothing in this build.
     pub fn arm(_: Option<&OsStr>, _: Option<&OsStr>) {}
 
+    /// Does nothing in this build.
+    pub fn act(_: &'static str, _: impl FnOnce() + Send + 'static) {}
+
     /// Marks a place between two steps that a crash could part.
     #[inline]
     pub fn reached(_: &'static str) {}
@@ -28,10 +32,13 @@ mod armed {
     use std::ffi::OsStr;
     use std::fs::{File, OpenOptions};
     use std::io::Write;
-    use std::sync::OnceLock;
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::sync::{Mutex, OnceLock, PoisonError};
 
     static ARMED: OnceLock<Armed> = OnceLock::new();
+    static ACT: Mutex<Option<Act>> = Mutex::new(None);
+
+    type Act = (&'static str, Box<dyn FnOnce() + Send>);
 
     struct Armed {
         dies_at: Option<(String, u32)>,
@@ -53,8 +60,17 @@ mod armed {
         }
     }
 
+    /// Does something when a step is reached the next time, whoever reaches it.
+    pub fn act(step: &'static str, action: impl FnOnce() + Send + 'static) {
+        *ACT.lock().unwrap_or_else(PoisonError::into_inner) = Some((step, Box::new(action)));
+    }
+
     /// Marks a place between two steps that a crash could part.
     pub fn reached(step: &'static str) {
+        let act = ACT.lock().unwrap_or_else(PoisonError::into_inner).take_if(|act| act.0 == step);
+        if let Some((_, action)) = act {
+            action();
+        }
         let Some(armed) = ARMED.get() else { return };
         if let Some(mut trace) = armed.trace.as_ref() {
             // A test that misses a line says so.

@@ -1,10 +1,8 @@
 //! Runs one command in a prepared sandbox, and sees it to its end: time, output, signals, teardown.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,7 +12,7 @@ use launcher::message::{FromSandbox, ToSandbox};
 use launcher::wire;
 use model::evidence::{Observed, Reads, StepTime, Teardown};
 use model::limits::DiskMode;
-use model::{Action, Bytes, Ending, Grant, LimitKind, OsText, UnlistedProgram, Usage};
+use model::{Action, Bytes, Ending, Grant, LimitKind, UnlistedProgram, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
@@ -25,7 +23,7 @@ use crate::native::Prepared;
 use crate::observe::Recorder;
 use crate::output::{Printed, Sink, Stream, collect};
 use crate::reads::ReadWatch;
-use crate::tool::Program;
+use crate::start::Started;
 use crate::{fail_point, store, teardown};
 
 /// How long a command has to end after it was asked to, before it is ended.
@@ -80,52 +78,35 @@ impl Execution {
     }
 }
 
+impl Started {
+    /// Waits for the end of the command, and takes the sandbox down.
+    ///
+    /// # Errors
+    /// When the sandbox is lost.
+    pub fn follow(self, io: Io) -> Result<Execution, SandboxError> {
+        let Self { mut prepared, action, grant, input, at } = self;
+        let pumps = Pumps::start(&mut prepared, io.stdout, io.stderr, input, io.stdin);
+        let mut running = Running::new(&prepared, io.controller);
+        let ended = running.until_the_end();
+        fail_point::reached("run: the command has ended");
+        let (ending, recorder, wall_time) = running.finish(at.elapsed());
+        prepared.first_process.end();
+        fail_point::reached("run: everything inside has ended");
+        let printed = pumps.finish();
+        // An event that nobody took yet keeps the workspace mounted.
+        let reads = prepared.reads.take().map(ReadWatch::finish);
+        let ending = ended.map(|()| ending)?;
+        prepared.close(action, grant, ending, Seen { recorder, reads }, printed, wall_time)
+    }
+}
+
 impl Prepared {
     /// Spends the permit: starts the command, waits for its end, and takes the sandbox down.
     ///
     /// # Errors
     /// When the permit grants something else than the sandbox was built for, or the sandbox is lost.
-    pub fn run(mut self, permit: Permit, io: Io) -> Result<Execution, SandboxError> {
-        if *permit.grant() != self.grant {
-            return Err(SandboxError::OtherGrant);
-        }
-        let (action, grant) = permit.spend().into_parts();
-        let program = Program::of(&action.request().tool);
-        let start = self.start_message(&action, &program);
-        let pumps = Pumps::start(&mut self, io.stdout, io.stderr, program.input, io.stdin);
-        wire::send(&self.control, &start, &[]).map_err(SandboxError::prepare("start"))?;
-        fail_point::reached("run: the command is told to start");
-        let started = Instant::now();
-        let mut running = Running::new(&self, io.controller);
-        let ended = running.until_the_end();
-        fail_point::reached("run: the command has ended");
-        let (ending, recorder, wall_time) = running.finish(started.elapsed());
-        self.first_process.end();
-        fail_point::reached("run: everything inside has ended");
-        let printed = pumps.finish();
-        // An event that nobody took yet keeps the workspace mounted.
-        let reads = self.reads.take().map(ReadWatch::finish);
-        let ending = ended.map(|()| ending)?;
-        self.close(action, grant, ending, Seen { recorder, reads }, printed, wall_time)
-    }
-
-    fn start_message(&self, action: &Action, program: &Program) -> ToSandbox {
-        let mut environment: BTreeMap<&str, &OsText> =
-            self.environment.iter().map(|(name, value)| (name.as_str(), value)).collect();
-        environment.extend(action.request().environment.iter().map(|(name, value)| (name.as_str(), value)));
-        let workspace = &self.spec.workspace.path;
-        let directory = match &action.request().directory {
-            Some(below) => workspace.join(below.as_path()),
-            None => workspace.clone(),
-        };
-        ToSandbox::Start {
-            argv: program.argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
-            environment: environment
-                .into_iter()
-                .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat())
-                .collect(),
-            directory: directory.as_os_str().as_bytes().to_vec(),
-        }
+    pub fn run(self, permit: Permit, io: Io) -> Result<Execution, SandboxError> {
+        self.start(permit)?.follow(io)
     }
 
     /// Takes out what has to be kept, and looks whether anything is left of the sandbox.

@@ -280,12 +280,12 @@ impl Writer<'_> {
         self.advance(id, &[ActionState::Decided], ActionState::Started, now)
     }
 
-    /// Notes that the command was not started.
+    /// Notes that the command was not started: no sandbox stood, or the one that stood was never told to start it.
     ///
     /// # Errors
-    /// When the action is not `decided`, or it cannot be written.
+    /// When the action is neither `decided` nor `started`, or it cannot be written.
     pub fn set_not_started(&self, id: &ActionId, now: Timestamp) -> Result<(), StoreError> {
-        self.advance(id, &[ActionState::Decided], ActionState::NotStarted, now)
+        self.advance(id, &[ActionState::Decided, ActionState::Started], ActionState::NotStarted, now)
     }
 
     /// Notes how the command ended and what it used.
