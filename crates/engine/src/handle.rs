@@ -1,10 +1,7 @@
 //! The straight path: one action from its request to its outcome.
 
-use std::collections::BTreeMap;
-
 use audit::Entry;
-use gate::{Decision, Facts};
-use inspect::protected::classify;
+use gate::Decision;
 use model::action::{Principal, StartingPoint};
 use model::event::Event;
 use model::task::Task;
@@ -88,8 +85,7 @@ impl Engine {
         run.call = manner.call.map(str::to_owned);
         fail_point::reached("decision: the action has its place");
         let action = self.parse(&run, task, &order)?;
-        let joined = self.joined_action(&task.id, action.grant())?;
-        let facts = Facts { joined, ..facts(&order, &action) };
+        let facts = self.facts(&order, &action)?;
         let about = subject(&action);
         let requested = self.requested(&action);
         let stored = action.clone();
@@ -302,18 +298,4 @@ fn class_of(action: &Action) -> &'static str {
         Principal::Engine => "internal",
         Principal::User(_) | Principal::Agent(_) => "action",
     }
-}
-
-pub(crate) fn facts(order: &Order, action: &Action) -> Facts {
-    let writes = action.request().tool.writes();
-    let classes: BTreeMap<_, _> = writes
-        .iter()
-        .map(|path| (path.clone(), classify(path).into_iter().map(|class| class.code().to_owned()).collect()))
-        .collect();
-    // Who asks for an input is who named it; what an agent asks for was named by nobody.
-    let inputs = match action.request().principal {
-        Principal::User(_) | Principal::Engine => order.grant.inputs.clone(),
-        Principal::Agent(_) => Vec::new(),
-    };
-    Facts { classes, inputs, ..Facts::new(order.profile.clone(), now()) }
 }

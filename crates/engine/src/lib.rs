@@ -18,6 +18,7 @@ mod commits;
 mod config;
 mod error;
 mod execute;
+mod facts;
 mod fail_point;
 mod gc;
 mod git_dirs;

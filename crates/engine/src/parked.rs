@@ -15,7 +15,7 @@ use sandbox::Prepared;
 
 use crate::Engine;
 use crate::error::EngineError;
-use crate::handle::{Manner, Order, facts};
+use crate::handle::{Manner, Order};
 use crate::lock::Lock;
 use crate::run::Run;
 use crate::start::Start;
@@ -85,7 +85,7 @@ impl Engine {
     fn build_ahead(&self, task: &Task, order: &Order, start: Start) -> Result<Option<Parked>, EngineError> {
         let run = Run::begin(self, start)?;
         let action = self.parse(&run, task, order)?;
-        let facts = facts(order, &action);
+        let facts = self.facts(order, &action)?;
         let (Decision::Allow(yes) | Decision::Narrow(yes)) = self.gate.decide(action, &facts) else {
             return Ok(None);
         };

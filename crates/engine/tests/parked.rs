@@ -10,8 +10,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use common::Bench;
-use engine::{Engine, Finished, Order, Outcome};
-use model::grant::WorkspaceAccess;
+use engine::store::ActionState;
+use engine::{Engine, Finished, Io, Order, Outcome, Request, Silent};
+use model::grant::{Network, WorkspaceAccess};
 use model::task::Task;
 use model::{Profile, Tool, WorkspacePath};
 
@@ -157,6 +158,47 @@ fn one_that_was_built_for_its_action_is_replaced_too() {
     let before = launchers();
     sandbox::fail_point::act("run: the start is on the record", move || end_all_but(&before));
     assert_eq!(parking.run(parking.order("echo here")).1, "here\n");
+}
+
+#[test]
+fn one_that_joins_a_running_action_is_built_ahead_and_decided_again() {
+    let parking = Parking::new();
+    let (handle, controller) = engine::controller().expect("a descriptor");
+    let join = |action: &model::ActionId, script: &str| {
+        let mut order = parking.order(script);
+        order.grant.network = Network::Joined(action.clone());
+        order
+    };
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let io = Io {
+                stdin: None,
+                stdout: Box::new(Silent),
+                stderr: Box::new(Silent),
+                controller: Some(controller),
+            };
+            parking.bench.engine.handle(&parking.task, parking.order("sleep 60"), io, || {})
+        });
+        let running = || {
+            let actions = parking.bench.engine.store().read(|reader| reader.actions(&parking.task.id));
+            actions.expect("the store").into_iter().find(|action| action.state == ActionState::Started)
+        };
+        let action = loop {
+            match running() {
+                Some(action) => break action.id,
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        let fork = parking.bench.engine.fork(&parking.task, None).expect("a fork");
+        let park = || parking.bench.engine.park(&fork, &join(&action, "true")).expect("it is built");
+        park();
+        assert!(waited(&parking.bench.take(&fork, join(&action, "true")).0), "it was built ahead");
+        park();
+        handle.ask(Request::Stop);
+        server.join().expect("no panic").expect("it ended");
+        let outcome = parking.bench.handle(&fork, join(&action, "true"));
+        assert!(matches!(outcome, Outcome::Denied { .. }), "what it would join has ended: {outcome:?}");
+    });
 }
 
 /// Ends what this process has started since.
