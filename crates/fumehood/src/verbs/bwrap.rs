@@ -1,8 +1,12 @@
-//! `bwrap`: a command as bubblewrap would have run it, under our policy and on our record.
+//! `bwrap`: a command as bubblewrap would have run it, under our policy for agents and on our record.
+//!
+//! Who has a command run in bubblewrap's terms is a harness, for its model. So the rules for agents hold, as they do for
+//! our own agent; a person has `run`.
 
 use std::path::{Path, PathBuf};
 
 use engine::{Engine, TaskChoice, Workspace};
+use model::action::Principal;
 use model::text::escape;
 
 use super::context::Context;
@@ -15,6 +19,10 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::json_line;
 use crate::output::shape::{ActionDocument, State};
+
+/// The agent whose commands these are, as policy and the record name it. Which of them called is not known: a name that
+/// the caller gives itself would be no ground to decide on. The task is the person's, who started the agent.
+const AGENT: &str = "bwrap";
 
 /// Runs a command that was asked for in bubblewrap's terms.
 pub(super) fn bwrap(context: &Context<'_>, args: &BwrapArgs) -> Result<Exit, CliError> {
@@ -36,7 +44,15 @@ fn run(context: &Context<'_>, request: &BwrapRequest) -> Result<Exit, CliError> 
     let engine = context.engine()?;
     let workspace = workspace(context, &engine, &mapped)?;
     let options = options(&workspace, &mapped)?;
-    let wanted = Wanted { argv: mapped.argv, options: &options, terminal: false, joins: None, purpose: None };
+    let principal = Principal::Agent(AGENT.to_owned());
+    let wanted = Wanted {
+        principal,
+        argv: mapped.argv,
+        options: &options,
+        terminal: false,
+        joins: None,
+        purpose: None,
+    };
     let task = engine.task_for(&workspace, &TaskChoice::Current, &context.principal(), None)?;
     let order = order(context, &engine, &task, &workspace, wanted)?;
     let first = engine.store().read(|reader| reader.actions(&task.id))?.is_empty();

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use engine::{Engine, Order, Workspace};
+use model::action::Principal;
 use model::grant::{GrantedProgram, Input, Network, Programs, WorkspaceAccess};
 use model::task::Task;
 use model::text::escape;
@@ -24,6 +25,8 @@ use crate::error::CliError;
 
 /// What is to be run, and how.
 pub(super) struct Wanted<'w> {
+    /// Who asks for it.
+    pub(super) principal: Principal,
     pub(super) argv: Vec<OsString>,
     pub(super) options: &'w SandboxOptions,
     pub(super) terminal: bool,
@@ -58,7 +61,7 @@ pub(super) fn order(
     }
     grant.terminal = wanted.terminal;
     let request = ActionRequest {
-        principal: context.principal(),
+        principal: wanted.principal,
         tool: Tool::Run { argv },
         directory: directory(workspace, options.cwd.as_deref())?,
         environment: environment(context, &options.env)?,

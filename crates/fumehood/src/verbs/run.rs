@@ -130,7 +130,9 @@ impl Session<'_> {
                 .console
                 .say(&format!("fumehood: the task is busy: this runs on a fork of it, {}", task.id));
         }
-        let wanted = Wanted { argv: self.argv, options: self.options, terminal, joins, purpose: None };
+        let principal = context.principal();
+        let wanted =
+            Wanted { principal, argv: self.argv, options: self.options, terminal, joins, purpose: None };
         let order = order(context, engine, &task, &workspace, wanted)?;
         let document = launch(context, engine, &task, order, self.streams)?;
         Ok((task, document))

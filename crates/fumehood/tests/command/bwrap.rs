@@ -50,6 +50,8 @@ fn mini_swe_agent_works_through_a_link_named_bwrap() {
         "the next command sees it, and no word of ours"
     );
     assert_eq!(bench.read("README"), "one\ntwo\nthree\n", "the host does not");
+    let shown = bench.json(&["show", "--json"]);
+    assert_eq!(shown["request"]["principal"], serde_json::json!({"kind": "agent", "name": "bwrap"}));
     let network = run("exec 3<>/dev/tcp/192.0.2.1/80");
     assert_ne!(network.code, Some(0));
     assert!(
@@ -78,4 +80,21 @@ fn deepseek_harness_writes_reads_and_is_told_what_is_final() {
     assert!(home.code != Some(0) && !home.out.contains("secret"), "{home:?}");
     let fatal = run(vec!["--seccomp".to_owned(), "9".to_owned(), "true".to_owned()]);
     assert!(fatal.code == Some(125) && fatal.err.starts_with("fumehood: fatal: "), "{fatal:?}");
+}
+
+#[test]
+fn the_rules_for_agents_hold_for_who_calls_bwrap() {
+    let bench = Bench::new();
+    let workspace = bench.path("ws").to_str().expect("text").to_owned();
+    let command = deepseek_harness(Some(&workspace), "echo x > made");
+    bench.run(&[vec!["bwrap".to_owned()], command].concat());
+    let exported = bench.run(&["audit", "export"]).out;
+    let requested =
+        exported.lines().find(|line| line.contains("\"event\":\"requested\"")).expect("it is there");
+    assert!(requested.contains("\"kind\":\"agent\""), "{requested}");
+    let opened =
+        exported.lines().find(|line| line.contains("\"event\":\"task-opened\"")).expect("it is there");
+    assert!(opened.contains("\"kind\":\"user\""), "the task is the person's, who may apply it: {opened}");
+    assert_eq!(bench.run(&["apply", "--yes"]).code, Some(0));
+    assert!(bench.file("made").exists());
 }
