@@ -163,6 +163,21 @@ impl Reader<'_> {
         self.actions_by("WHERE actions.task = ?1 ORDER BY ordinal", [task.as_str()])
     }
 
+    /// Returns the actions that were started, or may have been, in the network of another one, oldest first: what they
+    /// asked for says so.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn joining_actions(&self, joined: &ActionId) -> Result<Vec<StoredAction>, StoreError> {
+        // Whoever joins an action comes after it, so a new one costs no look at all that there ever was.
+        self.actions_by(
+            "WHERE actions.rowid > (SELECT rowid FROM actions WHERE id = ?1) \
+             AND actions.state IN ('started', 'ended', 'unknown') \
+             AND json_extract(actions.grant, '$.network.joined') = ?1 ORDER BY actions.rowid",
+            [joined.as_str()],
+        )
+    }
+
     /// Returns the newest actions of all tasks, newest first.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use crate::args::{ActionName, LogArgs, ShowArgs, WhyArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::render;
-use crate::output::shape::{ActionDocument, LogDocument, LogRow, State, why as explain};
+use crate::output::shape::{ActionDocument, JoiningPart, LogDocument, LogRow, State, why as explain};
 
 /// Lists the actions of a task.
 pub(super) fn log(context: &Context<'_>, args: &LogArgs) -> Result<Exit, CliError> {
@@ -42,7 +42,7 @@ pub(super) fn show(context: &Context<'_>, args: &ShowArgs) -> Result<Exit, CliEr
         }
         return Ok(Exit::Success);
     }
-    let document = of_stored(&engine, &action)?;
+    let document = whole(&engine, &action)?;
     context.console.answer(&document, |paint| render::action(&document, paint, args.full));
     Ok(Exit::Success)
 }
@@ -82,10 +82,17 @@ pub(super) fn choose_action(
 /// Puts together what the record says of an action.
 pub(super) fn document(engine: &Engine, action: &ActionId) -> Result<ActionDocument, CliError> {
     let stored = engine.store().read(|reader| reader.find_action(action.as_str()))?;
-    of_stored(engine, &stored)
+    whole(engine, &stored)
 }
 
-/// Puts together what the record says of an action that was looked up.
+/// Puts together what the record says of an action, and who joined it.
+fn whole(engine: &Engine, action: &StoredAction) -> Result<ActionDocument, CliError> {
+    let joining = engine.store().read(|reader| reader.joining_actions(&action.id))?;
+    let joined_by = joining.into_iter().map(|other| JoiningPart { action: other.id, task: other.task });
+    Ok(ActionDocument { joined_by: joined_by.collect(), ..of_stored(engine, action)? })
+}
+
+/// Puts together what the record says of an action that was looked up: of it alone, not of who joined it.
 pub(super) fn of_stored(engine: &Engine, action: &StoredAction) -> Result<ActionDocument, CliError> {
     let records = engine.store().read(|reader| reader.records_of_action(&action.task, &action.id))?;
     let events: Vec<(Timestamp, model::Event)> =

@@ -68,9 +68,18 @@ fn a_server_answers_who_joins_its_network_and_nobody_else() {
     // The fork is the open task now, and the action that it was forked beside can still be joined.
     let again = joined(&bench, &server.action, &[]);
     assert!(again.out == "hello\n" && !again.err.contains("a fork of it"), "{again:?}");
+    let joins: Vec<Value> = [seen["action"].clone(), bench.newest().into()].into();
     let alone = bench.run(&[&["run", "--"][..], &CLIENT].concat());
     assert!(alone.code == Some(1) && alone.err.contains("ConnectionRefusedError"), "{alone:?}");
-    server.end();
+    let action = server.end();
+    let shown = bench.json(&["show", "--json", &action]);
+    fits("action", &shown);
+    let by: Vec<&Value> =
+        shown["joined_by"].as_array().expect("a list").iter().map(|by| &by["action"]).collect();
+    assert_eq!(by, joins.iter().collect::<Vec<_>>(), "whoever joined, and nobody else");
+    assert_eq!(shown["joined_by"][0]["task"], seen["task"]);
+    let text = bench.run(&["show", &action]).out;
+    assert!(joins.iter().all(|by| text.contains(by.as_str().expect("an id"))), "{text}");
 }
 
 #[test]
@@ -85,8 +94,11 @@ fn an_action_of_another_task_is_not_joined() {
         (&seen["state"], &seen["decision"]["reason"]),
         (&"denied".into(), &"network-of-another-task".into())
     );
+    let joined_by = |bench: &Bench| bench.json(&["show", "--json", &server.action])["joined_by"].clone();
+    assert_eq!(joined_by(&bench), serde_json::json!([]), "what was denied joined nothing");
     let named = joined(&bench, &server.action, &["--task", &server.task]);
     assert_eq!(named.out, "hello\n", "{named:?}");
+    assert_eq!(joined_by(&bench).as_array().map(Vec::len), Some(1), "while it runs, too");
     server.end();
 }
 

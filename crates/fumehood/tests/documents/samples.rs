@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fumehood::output::shape::ActionDocument;
+use fumehood::output::shape::{ActionDocument, JoiningPart};
 use model::action::{Base, Principal, StartingPoint};
 use model::change::{Change, ChangeKind, FileKind};
 use model::enforcement::{Held, Layer, Level, Shortfall};
@@ -12,7 +12,8 @@ use model::evidence::{
 };
 use model::grant::{GrantedProgram, Input, Programs};
 use model::{
-    ActionId, Bytes, Digest, Ending, Grant, LimitKind, OsText, Profile, Timestamp, Usage, WorkspacePath,
+    ActionId, Bytes, Digest, Ending, Grant, LimitKind, OsText, Profile, TaskId, Timestamp, Usage,
+    WorkspacePath,
 };
 
 /// Text that would drive a terminal, forge a line or turn the reading direction if it were written as it is.
@@ -234,6 +235,9 @@ pub(crate) fn documents() -> Vec<ActionDocument> {
             undone,
         ]));
     }
-    documents.push(document(&[started(), ended(Ending::Exited { status: 1 }), torn_down(false)]));
+    let task = TaskId::from_random([7; 10]);
+    let joined_by = vec![JoiningPart { action: id(), task }];
+    let alone = document(&[started(), ended(Ending::Exited { status: 1 }), torn_down(false)]);
+    documents.push(ActionDocument { joined_by, ..alone });
     documents
 }

@@ -42,6 +42,13 @@ pub fn action(document: &ActionDocument, paint: Paint, full: bool) -> String {
         page.line(what, &format!("{} at {}", counted(part.changes.len() as u64, "file"), moment(part.at)));
         page.lines("", held_back(&part.held_back, paint).lines().map(str::to_owned));
     }
+    let shown = document.joined_by.iter().take(most);
+    for part in shown {
+        page.line("joined by", &format!("{} of {}", part.action, part.task));
+    }
+    if document.joined_by.len() > most {
+        page.line("", &format!("and {} more", document.joined_by.len() - most));
+    }
     if document.undone {
         page.line("undone", "its layer was taken off the task");
     }

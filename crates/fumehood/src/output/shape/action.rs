@@ -52,6 +52,19 @@ pub struct ActionDocument {
     pub applied: Vec<AppliedPart>,
     /// Whether its layer was taken off the task.
     pub undone: bool,
+    /// The actions that were given its network, oldest first.
+    pub joined_by: Vec<JoiningPart>,
+}
+
+/// An action that was given the network of another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct JoiningPart {
+    /// The action.
+    #[schemars(with = "String")]
+    pub action: ActionId,
+    /// Its task: that of the other one, or a fork of it.
+    #[schemars(with = "String")]
+    pub task: TaskId,
 }
 
 /// How far an action came.
@@ -419,6 +432,7 @@ impl ActionDocument {
             teardown: None,
             applied: Vec::new(),
             undone: false,
+            joined_by: Vec::new(),
         }
     }
 
