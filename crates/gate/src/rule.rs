@@ -1,5 +1,7 @@
 //! Rules: what the annotations of a Cedar policy say to us.
 
+use std::collections::BTreeMap;
+
 use cedar_policy::{Effect, Policy as CedarPolicy};
 
 use crate::error::{GateError, RulePlace};
@@ -42,7 +44,7 @@ impl Rule {
     /// # Errors
     /// When one is missing, unknown, or has a value that nobody understands.
     pub(crate) fn read(number: usize, policy: &CedarPolicy) -> Result<Self, GateError> {
-        let annotations = Annotations { number, policy };
+        let annotations = Annotations::of(number, policy);
         annotations.refuse_unknown()?;
         let effect = policy.effect();
         let id = annotations.code("id")?;
@@ -63,21 +65,30 @@ impl Rule {
     }
 }
 
+/// The annotations of one rule, by their keys. Asking Cedar for one key makes its parser anew each time.
 struct Annotations<'a> {
     number: usize,
-    policy: &'a CedarPolicy,
+    values: BTreeMap<&'a str, &'a str>,
 }
 
-impl Annotations<'_> {
+impl<'a> Annotations<'a> {
+    fn of(number: usize, policy: &'a CedarPolicy) -> Self {
+        Self { number, values: policy.annotations().collect() }
+    }
+
+    fn get(&self, key: &str) -> Option<&'a str> {
+        self.values.get(key).copied()
+    }
+
     fn error(&self, wrong: impl Into<String>) -> GateError {
-        let id = self.policy.annotation("id").map(str::to_owned);
+        let id = self.get("id").map(str::to_owned);
         GateError::Rule { place: RulePlace { number: self.number, id }, wrong: wrong.into() }
     }
 
     fn refuse_unknown(&self) -> Result<(), GateError> {
-        match self.policy.annotations().find(|(key, _)| !KNOWN.contains(key)) {
+        match self.values.keys().find(|key| !KNOWN.contains(key)) {
             None => Ok(()),
-            Some((key, _)) => Err(self.error(format!(
+            Some(key) => Err(self.error(format!(
                 "has an annotation `@{key}` that is not known: use `@{}`",
                 KNOWN.join("`, `@")
             ))),
@@ -86,7 +97,7 @@ impl Annotations<'_> {
 
     fn refuse_on_permit(&self) -> Result<(), GateError> {
         let only_on_forbid = ["advice", "person_may_allow", "obligation", "approval"];
-        match only_on_forbid.into_iter().find(|key| self.policy.annotation(key).is_some()) {
+        match only_on_forbid.into_iter().find(|key| self.values.contains_key(*key)) {
             None => Ok(()),
             Some(key) => Err(self.error(format!(
                 "is a `permit` and has `@{key}`, which means something on a `forbid` only: remove it"
@@ -94,9 +105,9 @@ impl Annotations<'_> {
         }
     }
 
-    fn required(&self, key: &str) -> Result<&str, GateError> {
+    fn required(&self, key: &str) -> Result<&'a str, GateError> {
         let missing = || self.error(format!("has no `@{key}`: add one"));
-        self.policy.annotation(key).filter(|value| !value.is_empty()).ok_or_else(missing)
+        self.get(key).filter(|value| !value.is_empty()).ok_or_else(missing)
     }
 
     /// Reads a name in kebab case.
@@ -127,7 +138,7 @@ impl Annotations<'_> {
     }
 
     fn remedy(&self) -> Result<Option<Remedy>, GateError> {
-        match (self.policy.annotation("obligation"), self.policy.annotation("approval")) {
+        match (self.get("obligation"), self.get("approval")) {
             (None, None) => Ok(None),
             (Some(name), None) => self.obligation(name).map(|known| Some(Remedy::Obligation(known))),
             (None, Some(_)) => self.code("approval").map(|role| Some(Remedy::Approval(role))),
