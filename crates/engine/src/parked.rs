@@ -3,7 +3,8 @@
 //! Guarantees: parking starts nothing, and nobody acts on what is decided for it. An action that gets a parked sandbox is
 //! parsed, decided and recorded like every other, and gets one only when it is what would be built for it now: on the same
 //! layers and base, with the same files covered, under exactly the grant that was decided. Otherwise the sandbox is torn
-//! down and another one is built, and so it is when somebody outside ended it before anything was started in it. What it shows of the host's tools is as of when it was built.
+//! down and another one is built, and so it is when somebody outside ended it before anything was started in it. What it
+//! shows of the host's tools is as of when it was built.
 
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
