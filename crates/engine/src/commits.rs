@@ -2,9 +2,12 @@
 //!
 //! Guarantees: git runs in sandboxes only, as a helper of the engine's own (class `internal`). One packs the commits
 //! where the task made them; another, which sees the host's repository, checks every object and fetches them onto a
-//! layer; and of that layer nothing reaches the host but packs of objects and the one branch. Hooks, configuration and
+//! layer; and of that layer nothing reaches the host but packs of objects and the one branch. In a linked worktree that
+//! is the repository behind it, with the layers that lie over that. Hooks, configuration and
 //! other branches of what the task made of `.git` stay behind. Leaves to others: what the commits hold. As a branch
 //! that nobody has merged they change no file.
+
+use std::path::PathBuf;
 
 use inspect::layer::{self, Bounds};
 use inspect::{Artifacts, Stack, Tree};
@@ -20,6 +23,7 @@ use crate::base::{Git, Sees};
 use crate::error::EngineError;
 use crate::intent::{Intent, Purpose};
 use crate::outcome::Finished;
+use crate::repository::Repository;
 use crate::{ApplyMode, Engine, Workspace};
 
 /// The class under which policy is asked about the branch and its packs.
@@ -39,11 +43,23 @@ git bundle create --quiet /artifacts/commits HEAD "$@"
 printf '%s\n' "$number"
 "#;
 
-/// Fetches what was packed as the branch `$1`, with every object checked, and prints its commit.
+/// Fetches what was packed as the branch `$1`, with every object checked, and prints its commit. A branch that is there
+/// is moved when it names `$2`, the last commit of it that came from here, or when it only goes forward. Ends with 5
+/// where it has commits of its own.
 const FETCH: &str = r#"set -eu
-git -c fetch.fsckObjects=true -c fetch.unpackLimit=1 fetch --quiet --no-tags --no-write-fetch-head \
-    --no-recurse-submodules --no-auto-maintenance /inputs/commits "+HEAD:refs/heads/$1"
-git rev-parse --verify "refs/heads/$1^{commit}"
+branch=refs/heads/$1
+fetch() {
+    git -c fetch.fsckObjects=true -c fetch.unpackLimit=1 fetch --quiet --no-tags --no-write-fetch-head \
+        --no-recurse-submodules --no-auto-maintenance /inputs/commits "$1"
+}
+there=$(git rev-parse --quiet --verify "$branch^{commit}") || there=
+if [ -n "$there" ] && [ "$there" != "$2" ]; then
+    fetch HEAD
+    new=$(git bundle list-heads /inputs/commits HEAD)
+    git merge-base --is-ancestor "$there" "${new%% *}" || exit 5
+fi
+fetch "+HEAD:$branch"
+git rev-parse --verify "$branch^{commit}"
 "#;
 
 /// Commits that came to the host's repository.
@@ -75,8 +91,11 @@ impl Engine {
             path.starts_with(b".git/refs/heads/") || path == b".git/packed-refs" || path == b".git/HEAD"
         };
         // Of a linked worktree the branches lie in the repository behind it.
-        let has_branch = |upper: &std::path::PathBuf| {
-            upper.join("refs/heads").is_dir() || upper.join("packed-refs").is_file()
+        let has_branch = |upper: &PathBuf| {
+            let own = std::fs::read_dir(upper.join("worktrees")).into_iter().flatten().flatten();
+            upper.join("refs/heads").is_dir()
+                || upper.join("packed-refs").is_file()
+                || own.into_iter().any(|worktree| worktree.path().join("HEAD").is_file())
         };
         let behind = self.places().git_uppers(&layers);
         Ok(report.changes.iter().any(is_branch) || behind.iter().any(has_branch))
@@ -88,7 +107,7 @@ impl Engine {
     /// `profile` is what the helpers of ours ask for; it is the operator's, so it is never wider than policy.
     ///
     /// # Errors
-    /// When the workspace is no repository of its own, git fails or finds an object that is not sound, policy does not
+    /// When the workspace is neither a repository of its own nor a linked worktree, git fails or finds an object that is not sound, policy does not
     /// allow it, or the branch cannot be written.
     pub fn import_commits(
         &self,
@@ -98,22 +117,43 @@ impl Engine {
         person: &Principal,
     ) -> Result<Option<ImportedCommits>, EngineError> {
         let git = Git { engine: self, task, workspace, profile };
-        if !workspace.path.join(".git").is_dir() {
-            return Err(git.failed(
-                "its `.git` is not a directory, and only a repository of its own takes commits: fetch them from \
-                 inside with `fumehood run -- git format-patch` and apply the patches",
-            ));
-        }
+        self.import(task, &git, person).map_err(|error| match error {
+            EngineError::Base { path, why } => EngineError::Import { path, why },
+            other => other,
+        })
+    }
+
+    fn import(
+        &self,
+        task: &Task,
+        git: &Git<'_>,
+        person: &Principal,
+    ) -> Result<Option<ImportedCommits>, EngineError> {
+        let repository = Repository::of(&git.workspace.path).ok_or_else(|| {
+            git.failed(
+                "its `.git` is neither a directory nor that of a linked worktree, and only those take commits: fetch \
+                 them from inside with `fumehood run -- git format-patch` and apply the patches",
+            )
+        })?;
         let Some((bundle, number)) = git.packed()? else { return Ok(None) };
         let fetched = git.fetched(&bundle);
         self.forget_artifacts(task, &bundle)?;
         let (finished, commit) = fetched?;
         let _one_at_a_time = self.lock_idle(&task.id)?;
         let imported = ImportedCommits { branch: branch_of(&task.id), commit, number };
-        let written = self.write_branch(task, &git, &finished.action, &imported, person);
+        let written = self.write_branch(task, git, &repository, &finished.action, &imported, person);
         self.forget_layer(task, &finished.action)?;
         written?;
         Ok(Some(imported))
+    }
+
+    /// Returns the commit that the branch of a task was last given.
+    fn last_imported(&self, task: &Task) -> Result<Option<String>, EngineError> {
+        let events = self.events_of_task(&task.id)?;
+        Ok(events.into_iter().rev().find_map(|event| match event {
+            Event::CommitsImported { commit, .. } => Some(commit),
+            _ => None,
+        }))
     }
 
     /// Writes the branch and its packs from the layer of the helper that fetched them.
@@ -121,29 +161,25 @@ impl Engine {
         &self,
         task: &Task,
         git: &Git<'_>,
+        repository: &Repository,
         helper: &ActionId,
         imported: &ImportedCommits,
         person: &Principal,
     ) -> Result<(), EngineError> {
-        let upper = self.places().layer(&task.id, helper).join("upper");
-        let stack = Stack::new(vec![Tree::open(&upper)?], vec![Tree::open(&git.workspace.path)?]);
-        let report = layer::read(&stack, Bounds::default())?;
-        let file = WorkspacePath::parse(format!(".git/refs/heads/{}", imported.branch));
-        let file = file.map_err(|error| EngineError::Nothing(error.to_string()))?;
-        let artifacts = inspect::inspect(stack, &report, &self.rules(task))?.fetched(&file)?;
-        // A branch that is on the host already, just so, is not written again.
-        let on_host = std::fs::read(git.workspace.path.join(file.as_path())).unwrap_or_default();
         let ImportedCommits { branch, commit, number } = imported.clone();
         let by = helper.clone();
-        if artifacts.is_empty() && on_host == line(&commit) {
+        let file = repository.file(&format!("refs/heads/{branch}"))?;
+        let (artifacts, base) = self.fetched_on(task, repository, helper, &file)?;
+        // A branch that is on the host already, just so, is not written again.
+        if artifacts.is_empty() && repository.has(&branch, &commit) {
             return self.note(&task.id, &Event::CommitsImported { branch, commit, number, by });
         }
         check_branch(&artifacts, &file, &imported.commit)
             .map_err(|why| git.failed(format!("the fetched branch is not sound: {why}")))?;
-        self.permit_import(task, helper, &artifacts, person)?.map_err(|why| git.failed(why))?;
-        let base = self.base_stats(&task.id, helper);
-        let base = KnownBase { stats: BaseStats::of_task(base), checked_out: None };
-        let intent = Intent::new(task, Purpose::Import { branch, commit, number, by })?;
+        let changes = artifacts.items().iter().map(|item| repository.told(item.change())).collect();
+        self.permit_import(task, helper, changes, person)?.map_err(|why| git.failed(why))?;
+        let repository = repository.elsewhere()?;
+        let intent = Intent::new(task, Purpose::Import { branch, commit, number, by, repository })?;
         let done = self.carry_out(task, &intent, |target| write(artifacts, &base, target))?;
         match done.held.first() {
             None => Ok(()),
@@ -151,15 +187,38 @@ impl Engine {
         }
     }
 
+    /// Lets out what a helper fetched onto its layer, and returns what it saw below that.
+    fn fetched_on(
+        &self,
+        task: &Task,
+        repository: &Repository,
+        helper: &ActionId,
+        branch: &WorkspacePath,
+    ) -> Result<(Artifacts, KnownBase), EngineError> {
+        let upper = repository.upper_in(&self.places().layer(&task.id, helper));
+        // Of a repository behind the workspace nothing is kept where nothing was written.
+        let uppers = if upper.is_dir() { vec![Tree::open(&upper)?] } else { Vec::new() };
+        let stack = Stack::new(uppers, vec![Tree::open(&repository.top)?]);
+        let report = layer::read(&stack, Bounds::default())?;
+        let stats = if repository.elsewhere()?.is_none() {
+            self.base_stats(&task.id, helper)
+        } else {
+            let began = self.store().read(|reader| reader.find_action(helper.as_str()))?.created;
+            Some(repository.seen(&report, began)?)
+        };
+        let artifacts =
+            inspect::inspect(stack, &report, &self.rules(task))?.fetched(repository.git, branch)?;
+        Ok((artifacts, KnownBase { stats: BaseStats::of_task(stats), checked_out: None }))
+    }
+
     /// Asks the policy, and records what it says. Whoever asks for the import has said yes to it.
     fn permit_import(
         &self,
         task: &Task,
         helper: &ActionId,
-        artifacts: &Artifacts,
+        changes: Vec<Change>,
         person: &Principal,
     ) -> Result<Result<(), String>, EngineError> {
-        let changes: Vec<Change> = artifacts.items().iter().map(|item| item.change().clone()).collect();
         let consent = yes_of(person);
         let asked = Asked { principal: person, mode: ApplyMode::Always, consent: consent.as_ref() };
         let layer = crate::store::StoredLayer {
@@ -220,9 +279,18 @@ impl Git<'_> {
     fn fetched(&self, bundle: &Bundle) -> Result<(Box<Finished>, String), EngineError> {
         let branch = branch_of(&self.task.id);
         let input = Input { name: "commits".to_owned(), source: bundle.file.clone() };
-        let finished =
-            self.run_seeing(&["sh", "-c", FETCH, "fetch", &branch], Sees::HostWritable, vec![input])?;
-        match self.succeeded(&finished) {
+        let last = self.engine.last_imported(self.task)?.unwrap_or_default();
+        let argv = ["sh", "-c", FETCH, "fetch", &branch, &last];
+        let finished = self.run_seeing(&argv, Sees::HostWritable, vec![input])?;
+        let printed = if matches!(finished.ending, Ending::Exited { status: 5 }) {
+            Err(self.failed(format!(
+                "its branch `{branch}` has commits that did not come from this task: give it another name with \
+                 `git branch -m {branch} NAME` and import again"
+            )))
+        } else {
+            self.succeeded(&finished)
+        };
+        match printed {
             Ok(printed) => Ok((finished, printed.trim().to_owned())),
             Err(error) => {
                 self.engine.forget_layer(self.task, &finished.action)?;

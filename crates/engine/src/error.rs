@@ -46,6 +46,9 @@ pub enum EngineError {
         escape(&path.to_string_lossy())
     )]
     Base { path: PathBuf, why: String },
+    /// A repository that commits cannot come to.
+    #[error("cannot import commits to {}: {why}", escape(&path.to_string_lossy()))]
+    Import { path: PathBuf, why: String },
     /// A value of `--env` that is a secret of the caller, or looks like one.
     #[error(
         "the value of `{name}` {why}: it would be readable for everything in the sandbox, so it is not passed; \

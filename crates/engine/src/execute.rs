@@ -285,7 +285,7 @@ fn masked(run: &Run) -> Vec<OsText> {
 }
 
 /// Returns a moment by the clock that the kernel gives files.
-fn file_time(time: model::Timestamp) -> Time {
+pub(crate) fn file_time(time: model::Timestamp) -> Time {
     let nanos = time.as_nanos();
     Time {
         seconds: i64::try_from(nanos / 1_000_000_000).unwrap_or(i64::MAX),

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use audit::Entry;
 use model::event::{Event, HeldBack};
 use model::task::{Task, TaskState};
-use model::{ActionId, TaskId};
+use model::{ActionId, OsText, TaskId};
 use sandbox::fail_point;
 use serde::{Deserialize, Serialize};
 
@@ -67,6 +67,9 @@ pub(crate) enum Purpose {
         number: u64,
         /// The helper that fetched them.
         by: ActionId,
+        /// The repository, where it lies elsewhere than in the workspace.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        repository: Option<OsText>,
     },
 }
 
@@ -75,6 +78,14 @@ impl Purpose {
         match self {
             Self::Apply { .. } | Self::Import { .. } => Work::Apply,
             Self::TakeBack { .. } => Work::Undo,
+        }
+    }
+
+    /// Returns the directory that is written to, when that is not the workspace.
+    fn elsewhere(&self) -> Option<&Path> {
+        match self {
+            Self::Import { repository, .. } => repository.as_ref().map(OsText::as_path),
+            Self::Apply { .. } | Self::TakeBack { .. } => None,
         }
     }
 
@@ -120,7 +131,7 @@ impl Intent {
             Purpose::TakeBack { .. } => Some(Event::AppliedUndone { changes, held_back, intent }),
             // Without one of its packs, or without the branch, it did not come.
             Purpose::Import { .. } if !held_back.is_empty() => None,
-            Purpose::Import { branch, commit, number, by } => Some(Event::CommitsImported {
+            Purpose::Import { branch, commit, number, by, .. } => Some(Event::CommitsImported {
                 branch: branch.clone(),
                 commit: commit.clone(),
                 number: *number,
@@ -277,9 +288,9 @@ impl Engine {
         intent: &Intent,
         work: impl FnOnce(&Target<'_>) -> Result<T, apply::ApplyError>,
     ) -> Result<T, apply::ApplyError> {
-        let workspace = task.workspace.path.to_path_buf();
+        let workspace = intent.purpose.elsewhere().unwrap_or(task.workspace.path.as_path());
         let captured = self.places().task(&task.id).join(&intent.place);
-        work(&Target { workspace: &workspace, captured: &captured, task: &task.id })
+        work(&Target { workspace, captured: &captured, task: &task.id })
     }
 
     fn place_of(&self, intent: &Intent) -> PathBuf {

@@ -36,6 +36,7 @@ mod outcome;
 mod outputs;
 mod parked;
 mod recover;
+mod repository;
 mod review;
 mod run;
 mod start;

@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use model::{Change, WorkspacePath};
 
-use crate::error::InspectError;
+use crate::error::{InspectError, shown};
 use crate::layer::Report;
 use crate::protected::{Class, Rules};
 use crate::tree::Stack;
@@ -74,22 +74,26 @@ impl Inspection {
         }
     }
 
-    /// Lets out what a fetch of ours wrote to the repository at the top: packs of objects, and the branch that lies at
-    /// `branch`. No configuration, hook or other branch is ever among it, whatever the layers hold.
+    /// Lets out what a fetch of ours wrote to a repository: packs of objects, and the branch that lies at `branch`. Git's
+    /// own files lie below `git`: `.git/`, or nothing where the layers lie over the repository itself. No configuration,
+    /// hook or other branch is ever among it, whatever the layers hold.
     ///
     /// # Errors
     /// When the kernel refuses to answer about a path.
-    pub fn fetched(self, branch: &WorkspacePath) -> Result<Artifacts, InspectError> {
+    pub fn fetched(self, git: &str, branch: &WorkspacePath) -> Result<Artifacts, InspectError> {
+        let top = shown(git.trim_end_matches('/').as_bytes());
         match self {
-            Self::Clean(artifacts) => Ok(artifacts.narrowed(|_| false)),
+            Self::Clean(artifacts) => {
+                Ok(artifacts.narrowed(|change| fetched::is_fetched(change, git, branch)))
+            }
             Self::Held(quarantine) => {
                 let only_git = |reason: &Reason| match reason {
                     Reason::Protected { class, .. } => *class == Class::GitInternals,
-                    Reason::NestedRepository { directory } => directory.as_bytes() == b".git",
+                    Reason::NestedRepository { directory } => *directory == top,
                     _ => false,
                 };
                 let wanted = quarantine.intrinsic.into_iter().filter(|(change, reasons)| {
-                    fetched::is_fetched(change, branch) && reasons.iter().all(only_git)
+                    fetched::is_fetched(change, git, branch) && reasons.iter().all(only_git)
                 });
                 artifacts::collect(&quarantine.stack, wanted.map(|(change, _)| change).collect())
             }

@@ -4,6 +4,7 @@
 mod apply;
 mod bench;
 mod bwrap;
+mod commits;
 mod history;
 mod joining;
 mod programs;

@@ -1,25 +1,27 @@
-//! What a fetch of ours wrote to a repository: packs of objects and one branch, and nothing else of `.git`.
+//! What a fetch of ours wrote to a repository: packs of objects and one branch, and nothing else of what git has.
 
 use model::{Change, ChangeKind, FileKind, WorkspacePath};
 
 /// Tells whether a change is what a fetch into `branch` (the path of its file) makes: a pack that is named by a
-/// digest, its index, the branch, or a directory on the way to them.
-pub(super) fn is_fetched(change: &Change, branch: &WorkspacePath) -> bool {
+/// digest, its index, the branch, or a directory on the way to them. Git's own files lie below `git`: that is `.git/`, or
+/// empty where the repository itself is what was looked at.
+pub(super) fn is_fetched(change: &Change, git: &str, branch: &WorkspacePath) -> bool {
     let path = change.path.as_bytes();
+    let Some(own) = path.strip_prefix(git.as_bytes()) else { return false };
     match (change.kind, change.file) {
         (ChangeKind::Created, FileKind::Directory) => {
             let above = [path, b"/"].concat();
-            path == b".git/objects/pack" || branch.as_bytes().starts_with(&above)
+            own == b"objects/pack" || branch.as_bytes().starts_with(&above)
         }
-        (ChangeKind::Created, FileKind::File) => change.path == *branch || is_pack(path),
+        (ChangeKind::Created, FileKind::File) => change.path == *branch || is_pack(own),
         (ChangeKind::Modified, FileKind::File) => change.path == *branch,
         _ => false,
     }
 }
 
-/// Tells whether a path is that of a pack or of an index of one, as git names them.
+/// Tells whether a path below git's directory is that of a pack or of an index of one, as git names them.
 fn is_pack(path: &[u8]) -> bool {
-    let Some(name) = path.strip_prefix(b".git/objects/pack/pack-") else { return false };
+    let Some(name) = path.strip_prefix(b"objects/pack/pack-") else { return false };
     let mut parts = name.splitn(2, |byte| *byte == b'.');
     let (digest, ending) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let is_digest = matches!(digest.len(), 40 | 64)
@@ -49,7 +51,12 @@ mod tests {
             (".git/refs/heads/fumehood".to_owned(), made, FileKind::Directory),
         ];
         for (path, kind, file) in &fetched {
-            assert!(is_fetched(&change(path, *kind, *file), &branch), "{path}");
+            assert!(is_fetched(&change(path, *kind, *file), ".git/", &branch), "{path}");
+            let (own, behind) = (&path[".git/".len()..], WorkspacePath::parse("refs/heads/fumehood/task-x"));
+            let behind = behind.expect("inside");
+            assert!(is_fetched(&change(own, *kind, *file), "", &behind), "{own}");
+            assert!(!is_fetched(&change(own, *kind, *file), ".git/", &branch), "{own} of the workspace");
+            assert!(!is_fetched(&change(path, *kind, *file), "", &behind), "{path} of the repository");
         }
         let others = [
             // A pack that is there already is not written again: what is in it, others believe.
@@ -67,7 +74,7 @@ mod tests {
             ("src".to_owned(), made, FileKind::Directory),
         ];
         for (path, kind, file) in &others {
-            assert!(!is_fetched(&change(path, *kind, *file), &branch), "{path}");
+            assert!(!is_fetched(&change(path, *kind, *file), ".git/", &branch), "{path}");
         }
     }
 }
