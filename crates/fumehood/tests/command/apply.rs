@@ -235,6 +235,25 @@ fn a_secret_that_came_up_in_a_run_is_covered_afterwards_shown_nowhere_and_waits_
 }
 
 #[test]
+fn what_is_hidden_stays_and_why_says_so() {
+    let bench = Bench::new();
+    fs::create_dir(bench.file("conf")).expect("makes a directory");
+    bench.write("conf/.env", "DATABASE_PASSWORD=q8Zr2LxP0vN5tYc7\n");
+    bench.write("conf/plain", "plain\n");
+    let removed = bench.sh("rm -r conf");
+    assert!(removed.code == Some(1) && removed.err.contains("Device or resource busy"), "{removed:?}");
+    let why = bench.json(&["why", "--json"]);
+    fits("why", &why);
+    let cause = &why["causes"][0];
+    assert_eq!((&cause["code"], &cause["layer"]), (&"masked".into(), &"masks".into()), "{why:#}");
+    assert!(cause["sentence"].as_str().is_some_and(|text| text.contains("conf/.env")), "{why:#}");
+    assert!(cause["next"].to_string().contains("Device or resource busy"), "{why:#}");
+    assert!(bench.run(&["why"]).out.contains("its directory cannot be removed"));
+    assert_eq!(bench.sh("mv conf/.env elsewhere").code, Some(1), "nor renamed");
+    assert_eq!(bench.read("conf/.env"), "DATABASE_PASSWORD=q8Zr2LxP0vN5tYc7\n");
+}
+
+#[test]
 fn what_a_build_made_can_be_removed_although_it_holds_test_keys() {
     let bench = Bench::new();
     fs::create_dir_all(bench.file("node_modules/tls/test")).expect("makes a directory");

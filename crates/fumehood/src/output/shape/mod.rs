@@ -31,7 +31,7 @@ pub use answers::{
 pub use demo::{DemoCheck, DemoDocument};
 pub use reproduce::{Difference, ReproduceDocument, differences};
 pub use schemas::schemas;
-pub use why::{Cause, WhyDocument, why};
+pub use why::{Cause, HIDDEN_STAYS, WhyDocument, why};
 
 /// The schema of an argument or a path.
 pub(crate) struct Name;

@@ -262,6 +262,11 @@ fn dropped_output(end: &EndPart) -> Option<Cause> {
     })
 }
 
+/// What a program meets that wants to do away with what is hidden. A file is hidden by a mount on it, and the kernel lets
+/// nobody take away what something is mounted on.
+pub const HIDDEN_STAYS: &str = "a hidden file cannot be removed or renamed inside, so its directory cannot be removed \
+                                either: the kernel says `Device or resource busy`";
+
 fn masks(sandbox: &SandboxPart) -> Option<Cause> {
     let (first, rest) = sandbox.masked.split_first()?;
     let others = match rest.len() {
@@ -275,7 +280,8 @@ fn masks(sandbox: &SandboxPart) -> Option<Cause> {
     Some(
         cause
             .layer(Layer::Masks)
-            .next("`fumehood show` lists them; --show-credential PATH asks policy to show one"),
+            .next("`fumehood show` lists them; --show-credential PATH asks policy to show one")
+            .next(HIDDEN_STAYS),
     )
 }
 

@@ -9,12 +9,12 @@ use engine::store::{ActionState, StoredAction};
 use engine::{Engine, EngineError, Io, KeptOutput, Order, Silent, controller};
 use model::action::Principal;
 use model::grant::WorkspaceAccess;
-use model::{ActionRequest, Grant, Tool};
+use model::{ActionRequest, Ending, Grant, Tool};
 
 use super::interrupt::Interrupt;
 use super::session::Job;
 use crate::error::CliError;
-use crate::output::shape::{ActionDocument, why};
+use crate::output::shape::{ActionDocument, HIDDEN_STAYS, why};
 use crate::verbs::look;
 
 /// Bytes of each end of a stream that the agent gets; it cuts further for the model.
@@ -112,17 +112,31 @@ fn result(engine: &Engine, action: &StoredAction, document: &ActionDocument) -> 
                 ending: ending.clone(),
                 stdout: stream(&output, "stdout"),
                 stderr: stream(&output, "stderr"),
-                notes: notes(document),
+                notes: notes(document, met_what_is_hidden(ending, &output)),
             }
         }
         _ => unknown(),
     })
 }
 
-/// Returns what else the model should know: what a layer refused, which limit was met, what waits for a person.
-fn notes(document: &ActionDocument) -> Vec<String> {
-    let causes = why(document).causes;
-    causes.into_iter().filter(|cause| cause.code != "masked").map(|cause| cause.sentence).collect()
+/// Returns what else the model should know: what a layer refused, which limit was met, what waits for a person. That files
+/// are hidden is the same for each call, and is said only where the command may have failed for it.
+fn notes(document: &ActionDocument, met_what_is_hidden: bool) -> Vec<String> {
+    let causes = why(document).causes.into_iter();
+    causes
+        .filter_map(|cause| match cause.code.as_str() {
+            "masked" if met_what_is_hidden => Some(format!("{}; {HIDDEN_STAYS}", cause.sentence)),
+            "masked" => None,
+            _ => Some(cause.sentence),
+        })
+        .collect()
+}
+
+/// Tells whether a command failed with the words that the kernel has for what something is mounted on.
+fn met_what_is_hidden(ending: &Ending, output: &[KeptOutput]) -> bool {
+    let words = b"Device or resource busy";
+    let says = |kept: &KeptOutput| kept.bytes.windows(words.len()).any(|part| part == words);
+    !ending.succeeded() && output.iter().any(says)
 }
 
 fn stream(output: &[KeptOutput], name: &str) -> Stream {
@@ -140,7 +154,31 @@ fn stream(output: &[KeptOutput], name: &str) -> Stream {
 
 #[cfg(test)]
 mod tests {
+    use model::{Event, OsText};
+
     use super::*;
+
+    #[test]
+    fn what_is_hidden_is_named_where_a_command_may_have_failed_for_it() {
+        let started = Event::Started {
+            backend: "native".to_owned(),
+            held: Vec::new(),
+            probes: Vec::new(),
+            masked: vec![OsText::literal("conf/.env")],
+        };
+        let action = model::ActionId::from_random([1; 10]);
+        let document = ActionDocument::from_events(action, [(model::Timestamp::from_nanos(0), &started)]);
+        let said = |text: &str, status| {
+            let output = [KeptOutput { stream: "stderr", bytes: text.as_bytes().to_vec() }];
+            notes(&document, met_what_is_hidden(&Ending::Exited { status }, &output))
+        };
+        let busy = "rm: cannot remove 'conf/.env': Device or resource busy\n";
+        let notes = said(busy, 1);
+        assert!(notes.len() == 1 && notes[0].contains("`conf/.env`"), "{notes:?}");
+        assert!(notes[0].ends_with(HIDDEN_STAYS), "{notes:?}");
+        assert_eq!(said(busy, 0), [] as [&str; 0]);
+        assert_eq!(said("rm: cannot remove 'x': No such file or directory\n", 1), [] as [&str; 0]);
+    }
 
     #[test]
     fn a_long_stream_keeps_both_ends_and_says_how_much_is_missing() {
