@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use crate::{Target, layer};
 
 /// Every target, in order of the names.
-pub const TARGETS: [Target; 22] = [
+pub const TARGETS: [Target; 23] = [
     Target { name: "agent-protocol", run: agent_protocol },
     Target { name: "audit-export", run: audit_export },
     Target { name: "audit-record", run: audit_record },
@@ -31,6 +31,7 @@ pub const TARGETS: [Target; 22] = [
     Target { name: "pathspec", run: pathspec },
     Target { name: "program", run: program },
     Target { name: "replay-request", run: replay_request },
+    Target { name: "service-manager", run: service_manager },
     Target { name: "settings", run: settings },
     Target { name: "stream", run: stream },
     Target { name: "text", run: text },
@@ -39,6 +40,10 @@ pub const TARGETS: [Target; 22] = [
     Target { name: "transcript", run: transcript },
     Target { name: "wire", run: wire },
 ];
+
+fn service_manager(bytes: &[u8]) -> String {
+    sandbox::cgroup::read_manager_message(bytes).map_or_else(|error| error.to_string(), |_| "read".to_owned())
+}
 
 fn agent_protocol(bytes: &[u8]) -> String {
     let message = json::<agent::protocol::FromAgent>(bytes);

@@ -102,6 +102,7 @@ fn config(state_dir: &Path) -> Config {
         home: std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from),
         environment: std::env::vars_os().filter(|(name, _)| name == "PATH").collect(),
         secrets: Vec::new(),
+        service_manager: None,
     }
 }
 

@@ -21,4 +21,6 @@ pub struct Config {
     pub environment: BTreeMap<OsString, OsString>,
     /// Values of the caller's environment that look like secrets; a command is never given one of them.
     pub secrets: Vec<OsString>,
+    /// The bus on which the caller's service manager can be asked for a control group, where none is delegated.
+    pub service_manager: Option<PathBuf>,
 }

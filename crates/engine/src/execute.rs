@@ -62,6 +62,7 @@ impl Engine {
                 run_directory: places.runs().join(action.as_str()),
             }),
             grant,
+            service_manager: self.config.service_manager.clone(),
             run_directory: run.directory.clone(),
             artifacts: places.artifacts(&run.task, &run.action),
             cache: places.cache(&run.task),

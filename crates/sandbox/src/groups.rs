@@ -1,6 +1,7 @@
 //! The control group of one sandbox, where the host gives us one.
 
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::time::Duration;
 
 use model::enforcement::Layer;
@@ -8,7 +9,10 @@ use model::evidence::Probe;
 use model::limits::{DiskMode, LimitKind, Limits};
 use model::{Bytes, Profile};
 
-use crate::cgroup::{Cpu, Creation, Group, NotDelegated, Request, Resource, Usage, detect};
+use crate::cgroup::scope::{self, NoScope};
+use crate::cgroup::{
+    Cpu, Creation, Group, Hierarchies, NotDelegated, Request, Resource, Support, Usage, detect,
+};
 use crate::error::SandboxError;
 
 /// Processes of ours in the group while the sandbox is built: the first stage, the first process, the runner, the prober
@@ -27,8 +31,9 @@ pub(crate) enum Groups {
 }
 
 impl Groups {
-    /// Makes the group of a sandbox. Where the host delegates nothing, that is said and not an error.
-    pub(crate) fn make(profile: &Profile) -> Result<Self, SandboxError> {
+    /// Makes the group of a sandbox. Where nothing is delegated to this process, the service manager behind `bus` is asked for
+    /// a scope; where the host delegates nothing then either, that is said and not an error.
+    pub(crate) fn make(profile: &Profile, bus: Option<&Path>) -> Result<Self, SandboxError> {
         let failed = |error| SandboxError::prepare("control groups")(std::io::Error::other(error));
         let limits = &profile.limits;
         let request = Request {
@@ -38,9 +43,17 @@ impl Groups {
             pids: pids_max(limits),
             cpu: Cpu::from(limits.millicpus),
         };
-        match detect().and_then(|hierarchies| hierarchies.create(&request)).map_err(failed)? {
-            Creation::Made(group) => Ok(Self::Made(group)),
-            Creation::NotDelegated(why) => Ok(Self::None(why)),
+        let mut hierarchies = detect().map_err(failed)?;
+        let scope = bus.and_then(|bus| delegation(&hierarchies, bus));
+        if let Some(Ok(())) = scope {
+            hierarchies = detect().map_err(failed)?;
+        }
+        match (hierarchies.create(&request).map_err(failed)?, scope) {
+            (Creation::Made(group), _) => Ok(Self::Made(group)),
+            (Creation::NotDelegated(no), Some(Err(asked))) => {
+                Ok(Self::None(NotDelegated { why: format!("{}; {asked}", no.why), ..no }))
+            }
+            (Creation::NotDelegated(no), _) => Ok(Self::None(no)),
         }
     }
 
@@ -101,6 +114,16 @@ impl Groups {
             Err(error) => Err(format!("control group {names}: {error}")),
         })
     }
+}
+
+/// Asks for a scope where that helps: no group of ours can hold memory, and one that is delegated could. Root can make
+/// groups wherever a scope could be.
+fn delegation(hierarchies: &Hierarchies, bus: &Path) -> Option<Result<(), NoScope>> {
+    let is_root = rustix::process::geteuid().is_root();
+    let lacks = |support: &Support| support.resource == Resource::Memory && support.by.is_err();
+    let helps =
+        !is_root && hierarchies.could_hold(Resource::Memory) && hierarchies.support().iter().any(lacks);
+    helps.then(|| scope::ask_once(bus))
 }
 
 /// Removes the control groups of owners that are gone, and says which.

@@ -87,7 +87,7 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     let joined = network::granted(&spec)?;
     let canaries = Canaries::plant(&spec.run_directory).map_err(SandboxError::prepare("canaries"))?;
     let facts = canaries.facts().map_err(SandboxError::prepare("canaries"))?;
-    let groups = Groups::make(&spec.grant.profile)?;
+    let groups = Groups::make(&spec.grant.profile, spec.service_manager.as_deref())?;
     fail_point::reached("build: its control groups are made");
     let facts = network::add_facts(facts, joined.as_ref()).map_err(SandboxError::prepare("network"))?;
     let plan = plan::plan(&spec, facts, &groups);

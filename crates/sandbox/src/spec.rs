@@ -27,6 +27,8 @@ pub struct Spec {
     pub grant: Grant,
     /// The action whose network it joins, when the grant names one.
     pub joined: Option<Joined>,
+    /// The bus on which the user's service manager can be asked for a control group, where none is delegated.
+    pub service_manager: Option<PathBuf>,
     /// A directory of this run alone, empty and not readable by others; it is removed at the end.
     pub run_directory: PathBuf,
     /// Where what the command puts into `/artifacts` goes.

@@ -30,6 +30,7 @@ pub(crate) fn config(directory: &TempDir) -> Config {
         home: directory.path().join("home"),
         environment,
         secrets: Vec::new(),
+        service_manager: None,
     }
 }
 

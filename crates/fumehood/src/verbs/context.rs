@@ -69,6 +69,10 @@ impl<'c> Context<'c> {
             home: self.user.home.clone(),
             environment: wanted.collect(),
             secrets: secrets(&self.environment),
+            service_manager: self
+                .environment
+                .get("XDG_RUNTIME_DIR")
+                .map(|place| Path::new(place).join("bus")),
         };
         let engine = Engine::open(config)?;
         for settled in engine.settled() {

@@ -90,6 +90,7 @@ fn config(bench: &Bench) -> Config {
         home: bench.path("home"),
         environment: [("PATH".into(), "/usr/bin:/bin".into())].into(),
         secrets: Vec::new(),
+        service_manager: None,
     }
 }
 

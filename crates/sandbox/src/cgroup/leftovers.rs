@@ -39,8 +39,6 @@ impl Hierarchies {
             let mut ours = own.map(|above| above.join(OURS)).filter(|ours| (self.may_write)(ours));
             ours.try_for_each(|ours| dead_in(&ours, &mut found))?;
         }
-        let mut delegated = self.delegated.iter().map(|directory| directory.join(OURS));
-        delegated.try_for_each(|ours| dead_in(&ours, &mut found))?;
         Ok(found)
     }
 

@@ -5,9 +5,8 @@
 //! caller has; a limit is reported as held only after it was read back; a group is gone when `remove` says so.
 //! Version 2 is used where it offers a controller, version 1 where that is what the host has, and both together on a
 //! hybrid host. Leaves to others: putting processes into a group (the launcher writes itself into the files that
-//! [`Group::entries`] opens, or is made in it); choosing the numbers; deciding what a
-//! profile accepts when the host delegates nothing; and asking a service manager for a scope. Whoever has got one
-//! hands its directory to [`Hierarchies::delegated_at`]; this crate does not speak D-Bus.
+//! [`Group::entries`] opens, or is made in it); choosing the numbers; and deciding what a profile accepts when the host
+//! delegates nothing.
 
 mod files;
 mod group;
@@ -16,6 +15,7 @@ mod mounts;
 mod own;
 mod owner;
 mod place;
+pub(crate) mod scope;
 mod settings;
 mod usage;
 
@@ -35,6 +35,8 @@ pub use leftovers::Leftover;
 pub use mounts::{Hierarchies, Version, detect};
 pub use own::leave as leave_own_group;
 pub use owner::{Fate, Owner};
+#[doc(hidden)]
+pub use scope::read_message as read_manager_message;
 pub use usage::Usage;
 
 /// What can be limited by a group.

@@ -38,7 +38,6 @@ pub(super) struct Hierarchy {
 #[derive(Debug, Clone)]
 pub struct Hierarchies {
     pub(super) list: Vec<Hierarchy>,
-    pub(super) delegated: Option<PathBuf>,
     /// Asks whether this process may write; tests answer it themselves.
     pub(super) may_write: fn(&Path) -> bool,
 }
@@ -74,16 +73,7 @@ impl Hierarchies {
                 None => list.push(hierarchy),
             }
         }
-        Self { list, delegated: None, may_write: place::may_write }
-    }
-
-    /// Uses a group of version 2 that someone delegated, such as a scope that a service manager made for the task.
-    ///
-    /// A process enters a group below it only from inside of it, or with the right to write to what both have in
-    /// common: whoever asks for a scope has the parked launcher put into it.
-    pub fn delegated_at(mut self, directory: PathBuf) -> Self {
-        self.delegated = Some(directory);
-        self
+        Self { list, may_write: place::may_write }
     }
 
     /// Returns the versions that are mounted, the newer first.

@@ -63,6 +63,14 @@ impl Hierarchies {
         self.places().support
     }
 
+    /// Tells whether version 2 has the controller of a resource on this host, whoever may use it.
+    pub(crate) fn could_hold(&self, resource: Resource) -> bool {
+        let modern = self.list.iter().find(|hierarchy| hierarchy.version == Version::V2);
+        let offered = modern.map(|modern| fs::read_to_string(modern.mount.join("cgroup.controllers")));
+        let offered = offered.and_then(Result::ok).unwrap_or_default();
+        offered.split_ascii_whitespace().any(|word| word == resource.controller())
+    }
+
     /// Chooses the places: version 2 for what it offers, version 1 for the rest.
     pub(super) fn places(&self) -> Places {
         let modern = self.modern_place();
@@ -96,9 +104,6 @@ impl Hierarchies {
     /// Chooses a group of version 2: of those above this process the one that offers most, and the nearest of these.
     fn modern_place(&self) -> Result<Place, NotDelegated> {
         let hierarchy = self.modern()?;
-        if let Some(directory) = &self.delegated {
-            return self.try_modern(directory, directory).ok_or_else(|| not_ours(directory, Version::V2));
-        }
         let own = hierarchy.own.as_ref().ok_or_else(outside)?;
         // After a first group this process may stand in one of ours, where no other group belongs.
         let is_ours = |above: &&Path| {

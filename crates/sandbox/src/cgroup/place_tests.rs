@@ -198,14 +198,15 @@ fn a_host_with_version_1_alone_is_stopped_by_the_freezer_first() {
 }
 
 #[test]
-fn a_delegated_scope_is_taken_before_everything_else() {
+fn a_host_that_has_a_controller_could_hold_it_for_who_gets_a_group() {
     let host = Host::new();
     host.modern("", "cpu memory pids", "cpu memory pids", "1\n").topmost("");
-    host.modern("scope", "cpu memory pids", "", "");
-    let seen = host.seen(V2, "rw", "0::/\n").delegated_at(host.path("scope"));
-    assert_eq!(seen.places().list[0].directory, host.path("scope"));
-    let gone = host.seen(V2, "rw", "0::/\n").delegated_at(host.path("gone"));
-    assert!(gone.places().list.is_empty());
+    let seen = host.seen(V2, "rw", "0::/\n");
+    assert!(seen.could_hold(Resource::Memory));
+    let host = Host::new();
+    host.modern("", "cpu", "cpu", "1\n").topmost("");
+    assert!(!host.seen(V2, "rw", "0::/\n").could_hold(Resource::Memory));
+    assert!(!host.seen(&[], "rw", "").could_hold(Resource::Memory));
 }
 
 #[test]

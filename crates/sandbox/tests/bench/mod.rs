@@ -127,6 +127,7 @@ impl Bench {
             git_directory: None,
             grant: self.grant.clone(),
             joined: self.joined.clone(),
+            service_manager: None,
             run_directory,
             artifacts: state.join(format!("artifacts-{number}")),
             cache: state.join("cache"),
