@@ -66,6 +66,7 @@ impl Engine {
             run_directory: run.directory.clone(),
             artifacts: places.artifacts(&run.task, &run.action),
             cache: places.cache(&run.task),
+            images: places.images(),
             mutant: run.start.mutant.clone(),
         })
     }

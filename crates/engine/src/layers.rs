@@ -62,6 +62,11 @@ impl Places {
         self.task(task).join("cache")
     }
 
+    /// Returns the directory of empty file systems, of which each run gets a copy.
+    pub(crate) fn images(&self) -> PathBuf {
+        self.0.join("images")
+    }
+
     /// Returns the directory of checked out bases.
     pub(crate) fn bases(&self) -> PathBuf {
         self.0.join("bases")

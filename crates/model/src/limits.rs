@@ -42,7 +42,8 @@ pub struct Limits {
 pub enum DiskMode {
     /// In one tmpfs: the kernel holds the quota for root and user alike, and the memory limit grows by it.
     Memory,
-    /// On the disk that holds the state directory: no memory is used; the supervisor measures the quota.
+    /// On the disk that holds the state directory: no memory is used. For root a file system of its own holds the quota,
+    /// where the host can have one; otherwise the supervisor measures it.
     Disk,
 }
 

@@ -1,13 +1,14 @@
-//! Measures what the writable places hold, where the kernel does not hold the quota.
+//! Measures what the writable places hold, where the kernel does not hold the quota; and the disk below an image, which can
+//! get full of what others write.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use model::limits::DiskMode;
 use model::{Bytes, LimitKind};
 
+use crate::quota::Quota;
 use crate::spec::Spec;
 
 /// The least time between two measurements.
@@ -18,18 +19,22 @@ const COST_FACTOR: u32 = 20;
 /// Measures the writable places of one run from time to time.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
-    places: Vec<PathBuf>,
+    run_directory: PathBuf,
+    /// What is measured; nothing where an image holds the quota.
+    places: Option<Vec<PathBuf>>,
     disk: Bytes,
     files: u64,
     next: Instant,
 }
 
 impl DiskWatch {
-    /// Watches a run, unless the kernel holds its quota.
-    pub(crate) fn new(spec: &Spec) -> Option<Self> {
+    /// Watches a run, unless its quota is held by a store in memory.
+    pub(crate) fn new(spec: &Spec, quota: &Quota) -> Option<Self> {
         let limits = &spec.grant.profile.limits;
-        (limits.disk_mode == DiskMode::Disk).then(|| Self {
-            places: places(spec),
+        let is_watched = !matches!(quota, Quota::Memory);
+        is_watched.then(|| Self {
+            run_directory: spec.run_directory.clone(),
+            places: (!quota.is_store()).then(|| places(spec)),
             disk: limits.disk,
             files: limits.files,
             next: Instant::now() + INTERVAL,
@@ -42,12 +47,16 @@ impl DiskWatch {
     }
 
     /// Measures when it is time, and names the limit that was passed.
-    pub(crate) fn passed(&mut self) -> Option<LimitKind> {
+    pub(crate) fn passed(&mut self, quota: &Quota) -> Option<LimitKind> {
         let start = Instant::now();
         if start < self.next {
             return None;
         }
-        let (bytes, files) = measure(&self.places);
+        let Some(places) = &self.places else {
+            self.next = start + INTERVAL;
+            return quota.disk_gets_full(&self.run_directory).then_some(LimitKind::Disk);
+        };
+        let (bytes, files) = measure(places);
         self.next = Instant::now() + INTERVAL.max(start.elapsed() * COST_FACTOR);
         if bytes > self.disk {
             Some(LimitKind::Disk)

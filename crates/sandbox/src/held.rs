@@ -3,12 +3,13 @@
 use launcher::message::LandlockReport;
 use model::Profile;
 use model::enforcement::{Held, Layer, Level, Shortfall};
-use model::limits::{DiskMode, LimitKind};
+use model::limits::LimitKind;
 use model::text::escape;
 
 use crate::cgroup::Resource;
 use crate::error::SandboxError;
 use crate::groups::Groups;
+use crate::quota::Quota;
 use crate::spec::{Joined, Spec};
 use crate::view::Executables;
 
@@ -18,6 +19,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) landlock: LandlockReport,
     /// The control group.
     pub(crate) groups: &'a Groups,
+    /// What holds the limits for bytes and files.
+    pub(crate) quota: &'a Quota,
     /// Why the files that are read are not observed, if so.
     pub(crate) reads: Option<String>,
 }
@@ -58,7 +61,7 @@ pub(crate) fn held(spec: &Spec, facts: &Facts<'_>) -> Vec<Held> {
     held.push(landlock(&facts.landlock, spec.joined.is_some()));
     held.push(groups());
     held.push(reads(facts.reads.as_deref()));
-    held.extend(limits(spec, facts.groups));
+    held.extend(limits(spec, facts));
     held
 }
 
@@ -143,7 +146,7 @@ fn reads(missing: Option<&str>) -> Held {
     }
 }
 
-fn limits(spec: &Spec, groups: &Groups) -> Vec<Held> {
+fn limits(spec: &Spec, Facts { groups, quota, .. }: &Facts<'_>) -> Vec<Held> {
     let limits = &spec.grant.profile.limits;
     let mut held = vec![
         memory(groups),
@@ -159,9 +162,10 @@ fn limits(spec: &Spec, groups: &Groups) -> Vec<Held> {
         (Some(_), Err(why)) => absent(LimitKind::Cpu, why.why),
     });
     for kind in [LimitKind::Disk, LimitKind::Files] {
-        held.push(match limits.disk_mode {
-            DiskMode::Memory => hard(Layer::Limit(kind), "one tmpfs behind every writable place"),
-            DiskMode::Disk => watched(kind, "measured by the supervisor"),
+        held.push(match quota {
+            Quota::Memory => hard(Layer::Limit(kind), "one tmpfs behind every writable place"),
+            Quota::Image(image) => hard(Layer::Limit(kind), image.by()),
+            Quota::Watched(why) => watched(kind, format!("measured by the supervisor: {why}")),
         });
     }
     held
@@ -187,7 +191,8 @@ fn fix(layer: Layer) -> &'static str {
             "run as root or with a delegated cgroup, or choose a profile that accepts `watched`"
         }
         Layer::Limit(LimitKind::Disk | LimitKind::Files) => {
-            "choose a profile with disk_mode `memory`, or one that accepts `watched`"
+            "run as root on a host with loop devices and `mke2fs`, or choose a profile with disk_mode `memory`, or one that \
+             accepts `watched`"
         }
         Layer::Landlock => {
             "use a kernel with Landlock (Linux 6.10 or later, 6.12 to join a network) and `landlock` among its `lsm=`"

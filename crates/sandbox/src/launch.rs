@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 static LAUNCHER: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/launcher.bin"));
 /// Its digest, taken when it was built.
 const LAUNCHER_DIGEST: &str = include_str!(concat!(env!("OUT_DIR"), "/launcher.sha256"));
-/// What one socket message can carry beside the plan, the three streams and a network.
+/// What one socket message can carry beside the plan, the three streams, a network and an image.
 const CGROUPS_MAX: usize = 4;
 
 /// The launcher, started, with our end of the socket to it.
@@ -34,6 +34,8 @@ pub(crate) struct Along<'a> {
     pub(crate) streams: &'a [OwnedFd; 3],
     /// The network to join, when there is one.
     pub(crate) network: Option<&'a OwnedFd>,
+    /// The mount of the image behind all that is writable, when there is one.
+    pub(crate) image: Option<BorrowedFd<'a>>,
     /// The control groups to enter.
     pub(crate) cgroups: &'a [OwnedFd],
 }
@@ -64,6 +66,7 @@ pub(crate) fn launch(plan: &Plan, along: &Along<'_>) -> io::Result<Launched> {
     let plan = sealed_file("fumehood-plan", &postcard::to_allocvec(plan).map_err(io::Error::other)?)?;
     let mut descriptors: Vec<BorrowedFd<'_>> = vec![plan.as_fd()];
     descriptors.extend(along.streams.iter().chain(along.network).map(AsFd::as_fd));
+    descriptors.extend(along.image);
     descriptors.extend(along.cgroups.iter().take(CGROUPS_MAX).map(AsFd::as_fd));
     let count = u32::try_from(descriptors.len()).map_err(io::Error::other)?;
     wire::send(&ours, &count, &descriptors)?;

@@ -47,6 +47,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("control-groups", Layer::Limit(LimitKind::Cpu)),
     mutant("disk", Layer::Limit(LimitKind::Disk)),
     mutant("disk", Layer::Limit(LimitKind::Files)),
+    mutant("disk-image", Layer::Limit(LimitKind::Disk)),
+    mutant("disk-image", Layer::Limit(LimitKind::Files)),
 ];
 
 const fn mutant(name: &'static str, layer: Layer) -> Mutant {

@@ -12,9 +12,9 @@ use launcher::message::{FromSandbox, Observation};
 use launcher::wire;
 use model::enforcement::{Held, Shortfall};
 use model::evidence::{Probe, StepTime};
-use model::limits::DiskMode;
 use model::{Grant, OsText};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags};
+use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
 
@@ -24,6 +24,7 @@ use crate::groups::Groups;
 use crate::held::{self, Facts};
 use crate::launch::Along;
 use crate::network::Door;
+use crate::quota::Quota;
 use crate::reads::ReadWatch;
 use crate::spec::Spec;
 use crate::{fail_point, launch, network, plan, proof, wait};
@@ -43,6 +44,8 @@ pub struct Prepared {
     pub(crate) environment: BTreeMap<String, OsText>,
     pub(crate) report: Report,
     pub(crate) groups: Groups,
+    /// What holds the limits for bytes and files.
+    pub(crate) quota: Quota,
     /// Watches the files that are opened, where that can be had.
     pub(crate) reads: Option<ReadWatch>,
     /// Where others get its network, when that is its own.
@@ -82,7 +85,9 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     if spec.grant.network.joined() != spec.joined.as_ref().map(|joined| &joined.action) {
         return Err(SandboxError::OtherGrant);
     }
-    make_directories(&spec)?;
+    let mut quota = Quota::of(&spec)?;
+    fail_point::reached("build: its store is made");
+    make_directories(&spec, &quota)?;
     fail_point::reached("build: its directories are made");
     let joined = network::granted(&spec)?;
     let canaries = Canaries::plant(&spec.run_directory).map_err(SandboxError::prepare("canaries"))?;
@@ -90,19 +95,30 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     let groups = Groups::make(&spec.grant.profile, spec.service_manager.as_deref())?;
     fail_point::reached("build: its control groups are made");
     let facts = network::add_facts(facts, joined.as_ref()).map_err(SandboxError::prepare("network"))?;
-    let plan = plan::plan(&spec, facts, &groups);
+    let plan = plan::plan(&spec, facts, &groups, &quota);
     let (theirs, ours) = streams(&spec).map_err(SandboxError::prepare("streams"))?;
     let planned = start.elapsed();
-    let along = Along { streams: &theirs, network: joined.as_ref(), cgroups: &entries(&spec, &groups)? };
+    let without = without_image(&spec).map_err(SandboxError::prepare("launcher"))?;
+    let along = Along {
+        streams: &theirs,
+        network: joined.as_ref(),
+        image: without.as_ref().map(AsFd::as_fd).or(quota.mount()),
+        cgroups: &entries(&spec, &groups)?,
+    };
     let launched = launch::launch(&plan, &along).map_err(SandboxError::prepare("launcher"))?;
-    drop((theirs, joined));
+    drop((theirs, joined, without));
     fail_point::reached("build: the launcher is started");
     let mut first_stage = FirstStage { child: launched.first_stage, proved: false };
     let (first_process, proved) = first_stage.proof(&launched.control)?;
+    let files = spec.grant.profile.limits.files;
+    quota.handed_over(files).map_err(SandboxError::prepare("image"))?;
     fail_point::reached("build: the prober has tried everything");
     let reads = ReadWatch::start(&spec, proved.first_process);
     let missing = reads.as_ref().err().map(ToString::to_string);
-    let held = held::held(&spec, &Facts { landlock: proved.landlock, groups: &groups, reads: missing });
+    let held = held::held(
+        &spec,
+        &Facts { landlock: proved.landlock, groups: &groups, quota: &quota, reads: missing },
+    );
     refuse_shortfalls(&spec, &held)?;
     let mut probes = proof::judge(&proved.observations, &plan, &canaries);
     probes.extend(groups.proof());
@@ -124,6 +140,7 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
         spec,
         report: Report { held, probes, steps },
         groups,
+        quota,
         reads: reads.ok(),
         door,
     })
@@ -133,6 +150,18 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
 fn entries(spec: &Spec, groups: &Groups) -> Result<Vec<OwnedFd>, SandboxError> {
     let is_left_out = cfg!(feature = "mutants") && spec.mutant.as_deref() == Some("control-groups");
     if is_left_out { Ok(Vec::new()) } else { groups.entries() }
+}
+
+/// What a mutant does: a directory of the host in place of the image, which holds nothing.
+fn without_image(spec: &Spec) -> std::io::Result<Option<OwnedFd>> {
+    if !cfg!(feature = "mutants") || spec.mutant.as_deref() != Some("disk-image") {
+        return Ok(None);
+    }
+    let directory = spec.run_directory.join("store");
+    fs::create_dir_all(&directory)?;
+    std::os::unix::fs::chown(&directory, Some(spec.identity.uid), Some(spec.identity.gid))?;
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    Ok(Some(open_tree(CWD, &directory, flags)?))
 }
 
 impl Prepared {
@@ -153,11 +182,11 @@ impl Prepared {
 }
 
 /// Makes the directories that the sandbox writes to, each owned by the run identity.
-fn make_directories(spec: &Spec) -> Result<(), SandboxError> {
+fn make_directories(spec: &Spec, quota: &Quota) -> Result<(), SandboxError> {
     let make = || {
         let layer = &spec.workspace.layer;
         let mut wanted = vec![spec.artifacts.clone(), spec.cache.clone(), layer.clone()];
-        if spec.grant.profile.limits.disk_mode == DiskMode::Disk {
+        if !quota.is_store() {
             wanted.extend([layer.join("upper"), layer.join("work"), spec.run_directory.join("store")]);
             let git = spec.git_layer();
             wanted.extend(git.into_iter().flat_map(|git| [git.clone(), git.join("upper"), git.join("work")]));

@@ -10,12 +10,12 @@ use launcher::plan::{
     SourceIndex, Step, Upper, Watch,
 };
 use model::grant::{Programs, WorkspaceAccess};
-use model::limits::DiskMode;
 use model::{Profile, UnlistedProgram};
 use rustix::process::{Resource as Kind, getrlimit};
 
 use crate::cgroup::Resource;
 use crate::groups::{Groups, rlimit_processes};
+use crate::quota::Quota;
 use crate::seccomp;
 use crate::spec::Spec;
 use crate::view::{Executables, Listed, PROC_MASKED, PROC_READ_ONLY, Piece};
@@ -25,8 +25,10 @@ pub(crate) const HOSTNAME: &str = "fumehood";
 /// What the root itself may hold: only directories, links and generated files are in it.
 const ROOT_BYTES: u64 = 16 << 20;
 const ROOT_FILES: u64 = 8192;
-/// Files of our own in the store: the private directories and the overlay's.
-pub(crate) const STORE_FILES_RESERVE: u64 = 64;
+/// Files of ours in the store for one overlay: its directory, `upper`, `work`, and what the kernel makes in that.
+const OVERLAY_FILES: u64 = 7;
+/// Files of ours in every store: the other private directories, and the overlays of workspace, cache and repository.
+const OTHER_FILES: u64 = 4 + 3 * OVERLAY_FILES;
 /// Devices that programs expect.
 const DEVICES: [&str; 6] = ["null", "zero", "full", "random", "urandom", "tty"];
 /// Links in `/dev` that programs expect.
@@ -38,9 +40,10 @@ const DEVICE_LINKS: [(&str, &str); 4] = [
 ];
 
 /// Makes the plan of one sandbox, whose control group holds what it can.
-pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, groups: &Groups) -> Plan {
+pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, groups: &Groups, quota: &Quota) -> Plan {
     let watch_memory = groups.support(Resource::Memory).is_err();
-    let mut builder = Builder { spec, sources: Vec::new(), steps: Vec::new(), writable: BTreeSet::new() };
+    let mut builder =
+        Builder { spec, quota, sources: Vec::new(), steps: Vec::new(), writable: BTreeSet::new() };
     builder.root_and_store();
     // A home can lie below `/dev/shm`, and what is mounted later covers what was before.
     builder.devices();
@@ -157,9 +160,30 @@ fn rlimits(spec: &Spec, group_holds_processes: bool) -> Vec<Rlimit> {
 
 struct Builder<'a> {
     spec: &'a Spec,
+    quota: &'a Quota,
     sources: Vec<Source>,
     steps: Vec<Step>,
     writable: BTreeSet<PathBuf>,
+}
+
+/// Returns how many files of ours are in the store of a run: they do not count in its limit.
+pub(crate) fn own_files(spec: &Spec) -> u64 {
+    let of_piece = |piece: &Piece| match piece {
+        Piece::Private { .. } => 1,
+        Piece::Overlay { .. } => OVERLAY_FILES,
+        _ => 0,
+    };
+    // What is shown inside a private directory hangs on something that is made there.
+    let pieces = &spec.view.pieces;
+    let private = |path: &Path| {
+        let mut above = path.ancestors().skip(1);
+        above
+            .any(|above| pieces.iter().any(|p| matches!(p, Piece::Private { target, .. } if target == above)))
+    };
+    let shown = pieces.iter().map(Piece::target).chain([spec.workspace.path.as_path()]);
+    let shown = shown.chain(spec.git_directory.as_ref().map(|git| git.path.as_path()));
+    let hangs_on: BTreeSet<&Path> = shown.flat_map(Path::ancestors).filter(|path| private(path)).collect();
+    pieces.iter().map(of_piece).sum::<u64>() + hangs_on.len() as u64 + OTHER_FILES
 }
 
 impl Builder<'_> {
@@ -196,13 +220,17 @@ impl Builder<'_> {
         let limits = &self.spec.grant.profile.limits;
         self.steps.push(Step::Root { bytes: ROOT_BYTES, inodes: ROOT_FILES });
         let executable = self.executable();
-        let store = match limits.disk_mode {
-            DiskMode::Memory => Step::MemoryStore {
+        let store = match self.quota {
+            Quota::Memory => Step::MemoryStore {
                 bytes: limits.disk.get(),
-                inodes: limits.files + STORE_FILES_RESERVE,
+                inodes: limits.files + own_files(self.spec),
                 executable,
             },
-            DiskMode::Disk => {
+            Quota::Image(image) => {
+                let (bytes, inodes) = image.size();
+                Step::ImageStore { bytes, inodes, executable }
+            }
+            Quota::Watched(_) => {
                 let path = self.spec.run_directory.join("store");
                 Step::DiskStore { source: self.source(&path, false, false), executable }
             }
@@ -268,9 +296,15 @@ impl Builder<'_> {
         let spec = self.spec;
         for (name, host) in [("artifacts", &spec.artifacts), ("cache", &spec.cache)] {
             let target = format!("/{name}");
-            match spec.grant.profile.limits.disk_mode {
-                DiskMode::Memory => self.private(name, &target, 0o755),
-                DiskMode::Disk => {
+            match (self.quota, name) {
+                // What is there already is below; what is written goes to the store, and is put there at the end.
+                (Quota::Image(_), "cache") => {
+                    let lower = self.source(host, false, false);
+                    let target = target.clone().into_bytes();
+                    self.steps.push(Step::PrivateOverlay { lower, name: name.to_owned(), target });
+                }
+                (Quota::Memory | Quota::Image(_), _) => self.private(name, &target, 0o755),
+                (Quota::Watched(_), _) => {
                     let source = self.source(host, false, false);
                     self.steps.push(Step::ReadWrite { source, target: target.clone().into_bytes() });
                 }
@@ -295,11 +329,10 @@ impl Builder<'_> {
             self.show_as_own(base, workspace.base_owner);
         }
         lowers.push(base);
-        let limits = &self.spec.grant.profile.limits;
-        let upper = match (self.spec.grant.workspace, limits.disk_mode) {
+        let upper = match (self.spec.grant.workspace, self.quota.is_store()) {
             (WorkspaceAccess::ReadOnly, _) => None,
-            (WorkspaceAccess::ReadWrite, DiskMode::Memory) => Some(Upper::Store),
-            (WorkspaceAccess::ReadWrite, DiskMode::Disk) => {
+            (WorkspaceAccess::ReadWrite, true) => Some(Upper::Store { mode: mode_of(&workspace.base) }),
+            (WorkspaceAccess::ReadWrite, false) => {
                 Some(Upper::Host(self.source(&workspace.layer, false, false)))
             }
         };
@@ -320,10 +353,11 @@ impl Builder<'_> {
             self.show_as_own(repository, spec.workspace.base_owner);
         }
         lowers.push(repository);
-        let on_disk = spec.grant.profile.limits.disk_mode == DiskMode::Disk;
+        let on_disk = !self.quota.is_store();
         let upper = spec.git_layer().filter(|_| on_disk).map(|layer| self.source(&layer, false, false));
         self.writable.insert(directory.path.clone());
-        self.steps.push(Step::GitDirectory { lowers, upper, target: bytes(&directory.path) });
+        let (mode, target) = (mode_of(&directory.path), bytes(&directory.path));
+        self.steps.push(Step::GitDirectory { lowers, upper, mode, target });
     }
 
     fn masks(&mut self) {
@@ -340,6 +374,11 @@ impl Builder<'_> {
             PROC_READ_ONLY.iter().map(|entry| Step::Freeze { target: entry.path.as_bytes().to_vec() }),
         );
     }
+}
+
+/// Returns the mode of a directory that something is shown over. What cannot be looked at cannot be mounted either.
+fn mode_of(directory: &Path) -> u32 {
+    std::fs::metadata(directory).map_or(0o755, |found| found.mode() & 0o7777)
 }
 
 fn bytes(path: &Path) -> Vec<u8> {

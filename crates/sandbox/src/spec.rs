@@ -35,6 +35,8 @@ pub struct Spec {
     pub artifacts: PathBuf,
     /// What `/cache` shows.
     pub cache: PathBuf,
+    /// Where empty file systems are kept, of which each run gets a copy as its store. Only root can use them.
+    pub images: PathBuf,
     /// The layer that a mutant of the builder leaves out; only builds with the feature `mutants` take it.
     pub mutant: Option<String>,
 }

@@ -1,4 +1,7 @@
-//! The store in memory: measures it, and copies the layer and the artifacts out of it.
+//! The store, in memory or in an image: measures it, and copies the layer, the artifacts and what is new of the cache out
+//! of it.
+
+mod merge;
 
 use std::ffi::CStr;
 use std::io;
@@ -7,7 +10,6 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 
 use model::Bytes;
-use model::limits::DiskMode;
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom, Stat, Timespec, Timestamps, XattrFlags, fgetxattr,
     flistxattr, fsetxattr,
@@ -15,26 +17,29 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::disk;
-use crate::plan::STORE_FILES_RESERVE;
+use crate::plan::own_files;
+use crate::quota::Quota;
 use crate::spec::Spec;
 
 /// Bytes that are copied at once.
 const PIECE: usize = 1 << 20;
 
 /// Returns the bytes and the files that the writable places hold.
-pub(crate) fn measure(store: Option<&OwnedFd>, spec: &Spec) -> (Bytes, u64) {
-    match (spec.grant.profile.limits.disk_mode, store) {
-        (DiskMode::Memory, Some(store)) => {
+pub(crate) fn measure(store: Option<&OwnedFd>, spec: &Spec, quota: &Quota) -> (Bytes, u64) {
+    match (quota, store) {
+        (Quota::Image(image), _) => image.used(),
+        (Quota::Memory, Some(store)) => {
             let Ok(stat) = rustix::fs::fstatvfs(store) else { return (Bytes::default(), 0) };
             let bytes = (stat.f_blocks - stat.f_bfree) * stat.f_frsize;
-            (Bytes::new(bytes), (stat.f_files - stat.f_ffree).saturating_sub(STORE_FILES_RESERVE))
+            (Bytes::new(bytes), (stat.f_files - stat.f_ffree).saturating_sub(own_files(spec)))
         }
         _ => disk::measure(&disk::places(spec)),
     }
 }
 
-/// Copies the layer and the artifacts out of the store, with whiteouts, holes, links, modes and times.
-pub(crate) fn take_out(store: &OwnedFd, spec: &Spec) -> io::Result<()> {
+/// Copies the layer and the artifacts out of the store, with whiteouts, holes, links, modes and times. Out of an image, what
+/// is new of the cache comes too; one in memory goes with its action.
+pub(crate) fn take_out(store: &OwnedFd, spec: &Spec, quota: &Quota) -> io::Result<()> {
     copy_directory(store, c"upper", &spec.workspace.layer, c"upper")?;
     if let Some(git) = spec.git_layer() {
         std::fs::DirBuilder::new().mode(0o700).recursive(true).create(&git)?;
@@ -43,7 +48,8 @@ pub(crate) fn take_out(store: &OwnedFd, spec: &Spec) -> io::Result<()> {
     let (artifacts, name) = (spec.artifacts.parent(), spec.artifacts.file_name());
     let (Some(parent), Some(name)) = (artifacts, name) else { return Ok(()) };
     let name = std::ffi::CString::new(std::os::unix::ffi::OsStrExt::as_bytes(name))?;
-    copy_directory(store, c"artifacts", parent, &name)
+    copy_directory(store, c"artifacts", parent, &name)?;
+    if quota.image().is_some() { merge::cache(store, spec) } else { Ok(()) }
 }
 
 /// One directory that is being copied.

@@ -11,14 +11,14 @@ use gate::Permit;
 use launcher::message::{FromSandbox, ToSandbox};
 use launcher::wire;
 use model::evidence::{Observed, Reads, StepTime, Teardown};
-use model::limits::DiskMode;
 use model::{Action, Bytes, Ending, Grant, LimitKind, UnlistedProgram, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::control::{Controller, Request};
-use crate::disk::{self, DiskWatch};
+use crate::disk::DiskWatch;
 use crate::error::SandboxError;
+use crate::image::Image;
 use crate::native::Prepared;
 use crate::observe::Recorder;
 use crate::output::{Printed, Sink, Stream, collect};
@@ -120,11 +120,12 @@ impl Prepared {
         wall_time: Duration,
     ) -> Result<Execution, SandboxError> {
         let start = Instant::now();
-        let in_store = store::measure(self.store.as_ref(), &self.spec);
-        if grant.profile.limits.disk_mode == DiskMode::Memory
+        let in_store = store::measure(self.store.as_ref(), &self.spec, &self.quota);
+        if self.quota.is_store()
             && let Some(from) = &self.store
         {
-            store::take_out(from, &self.spec).map_err(SandboxError::lost("copying the layer out"))?;
+            store::take_out(from, &self.spec, &self.quota)
+                .map_err(SandboxError::lost("copying the layer out"))?;
         }
         fail_point::reached("teardown: the layer is kept");
         let mut steps = self.report.steps.clone();
@@ -138,7 +139,7 @@ impl Prepared {
         let ending = out_of_memory(ending, &counted);
         let mut observed = recorder.observed();
         observed.reads = reads;
-        observed.limits_touched = touched(&grant, &usage, &printed, &ending);
+        observed.limits_touched = touched(&grant, &usage, &printed, &ending, self.quota.image());
         if counted.pids_refused.is_some_and(|refused| refused > 0) {
             observed.limits_touched.push(LimitKind::Processes);
             observed.limits_touched.sort_unstable();
@@ -162,13 +163,20 @@ fn out_of_memory(ending: Ending, counted: &crate::cgroup::Usage) -> Ending {
 }
 
 /// Names the limits that the action came up against.
-fn touched(grant: &Grant, usage: &Usage, printed: &[(Stream, Printed)], ending: &Ending) -> Vec<LimitKind> {
+fn touched(
+    grant: &Grant,
+    usage: &Usage,
+    printed: &[(Stream, Printed)],
+    ending: &Ending,
+    image: Option<&Image>,
+) -> Vec<LimitKind> {
     let limits = &grant.profile.limits;
+    let disk = image.map_or(limits.disk, Image::reached_at);
     let ended = |kind| matches!(ending, Ending::Limit { limit } if *limit == kind);
     let touches = |kind: &LimitKind| match kind {
         LimitKind::Memory => ended(LimitKind::Memory) || usage.memory_peak >= limits.memory,
         LimitKind::Processes => usage.processes_peak >= limits.processes,
-        LimitKind::Disk => ended(LimitKind::Disk) || usage.disk >= limits.disk,
+        LimitKind::Disk => ended(LimitKind::Disk) || usage.disk >= disk,
         LimitKind::Files => ended(LimitKind::Files) || usage.files >= limits.files,
         LimitKind::Output => printed.iter().any(|(_, printed)| printed.dropped > 0),
         kind => ended(*kind),
@@ -268,7 +276,7 @@ impl<'a> Running<'a> {
             prepared,
             controller,
             recorder: Recorder::default(),
-            disk: DiskWatch::new(&prepared.spec),
+            disk: DiskWatch::new(&prepared.spec, &prepared.quota),
             deadline: began + limits.wall_time,
             ending: None,
             wall_time: None,
@@ -395,7 +403,7 @@ impl<'a> Running<'a> {
         if Instant::now() >= self.deadline {
             let stopped = self.recorder.stopped;
             self.end(if stopped { Ending::Stopped } else { Ending::Limit { limit: LimitKind::WallTime } });
-        } else if let Some(limit) = self.disk.as_mut().and_then(disk::DiskWatch::passed) {
+        } else if let Some(limit) = self.disk.as_mut().and_then(|disk| disk.passed(&self.prepared.quota)) {
             self.end(Ending::Limit { limit });
         }
     }

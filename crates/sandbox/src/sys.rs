@@ -100,3 +100,56 @@ impl Drop for SharedSegment {
         unsafe { libc::shmdt(self.address) };
     }
 }
+
+/// What `LOOP_CONFIGURE` takes (`struct loop_config` and `struct loop_info64` in `linux/loop.h`).
+#[repr(C)]
+struct LoopConfig {
+    fd: u32,
+    block_size: u32,
+    /// Device, inode, real device, offset and size limit.
+    places: [u64; 5],
+    /// Number, and the kind and size of a key that no kernel takes any longer.
+    numbers: [u32; 3],
+    flags: u32,
+    /// Names and key.
+    texts: [u8; 160],
+    init: [u64; 2],
+    reserved: [u64; 8],
+}
+
+/// Returns the number of a loop device that nobody uses at this moment; it is made when there is none.
+pub(crate) fn free_loop_device(control: BorrowedFd<'_>) -> io::Result<u32> {
+    const GET_FREE: libc::c_ulong = 0x4c82;
+    // SAFETY: this request takes no argument.
+    let number = unsafe { libc::ioctl(control.as_raw_fd(), GET_FREE as _) };
+    u32::try_from(number).map_err(|_| io::Error::last_os_error())
+}
+
+/// Puts a file behind a loop device, from which the kernel takes it when the last user of the device is gone: a crash at
+/// any moment leaves nothing attached (Linux 5.8, before which the two were separate calls).
+pub(crate) fn attach_to_loop(device: BorrowedFd<'_>, file: BorrowedFd<'_>) -> io::Result<()> {
+    const CONFIGURE: libc::c_ulong = 0x4c0a;
+    const AUTOCLEAR: u32 = 4;
+    let config = LoopConfig {
+        fd: file.as_raw_fd().cast_unsigned(),
+        block_size: 4096,
+        places: [0; 5],
+        numbers: [0; 3],
+        flags: AUTOCLEAR,
+        texts: [0; 160],
+        init: [0; 2],
+        reserved: [0; 8],
+    };
+    // SAFETY: the request reads one `loop_config`, whose layout is the kernel's and which lives longer than the call.
+    let result = unsafe { libc::ioctl(device.as_raw_fd(), CONFIGURE as _, &raw const config) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Stops an ext4 file system: what was not written out yet never is. The caller has made sure which one it is.
+pub(crate) fn stop_file_system(top: BorrowedFd<'_>) -> io::Result<()> {
+    const SHUTDOWN: libc::c_ulong = 0x8004_587d;
+    let without_flushing: u32 = 2;
+    // SAFETY: the request reads one number, which lives longer than the call.
+    let result = unsafe { libc::ioctl(top.as_raw_fd(), SHUTDOWN as _, &raw const without_flushing) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

@@ -9,6 +9,7 @@ use model::evidence::Teardown;
 
 use crate::fail_point;
 use crate::native::Prepared;
+use crate::quota::Quota;
 
 /// Takes down what is left when the first process has been waited for.
 ///
@@ -16,12 +17,17 @@ use crate::native::Prepared;
 /// IPC and other namespaces and all that was mounted in them (`namespaces(7)`). What remains is ours: descriptors
 /// that keep the store alive, and the directory of the run.
 pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
-    let Prepared { groups, spec, first_process, control, streams, store, reads, door, .. } = prepared;
+    let Prepared { groups, spec, first_process, control, streams, store, reads, door, quota, .. } = prepared;
     let mut gone = vec![spec.run_directory.clone(), spec.workspace.layer.join("work")];
     gone.extend(spec.git_layer().map(|layer| layer.join("work")));
     let mut teardown = Teardown::default();
     teardown.gone.push("processes: the first process was waited for".to_owned());
     drop((first_process, control, streams, store, reads, door));
+    let had_image = matches!(&quota, Quota::Image(_));
+    quota.let_go();
+    if had_image {
+        teardown.gone.push("image: unmounted, and its file and loop device given up".to_owned());
+    }
     teardown.gone.push("descriptors: store, streams, network and control socket closed".to_owned());
     fail_point::reached("teardown: the descriptors are closed");
     match groups.remove() {

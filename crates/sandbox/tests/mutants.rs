@@ -5,9 +5,9 @@
 mod bench;
 
 use bench::{Bench, silent};
-use model::enforcement::Level;
+use model::enforcement::{Held, Layer, Level};
 use model::grant::{GrantedProgram, Programs};
-use model::{OsText, Profile, Tool, WorkspacePath};
+use model::{LimitKind, OsText, Profile, Tool, WorkspacePath};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandbox::seccomp::walls;
 use sandbox::{Io, MUTANTS, Request, SandboxError, controller};
@@ -36,7 +36,10 @@ fn unlike_any_profile() {
 
 /// Says what is wrong when a mutant is not noticed.
 fn noticed(name: &str) -> Result<(), String> {
-    let mut bench = bench();
+    noticed_in(bench(), name)
+}
+
+fn noticed_in(mut bench: Bench, name: &str) -> Result<(), String> {
     bench.mutant = Some(name.to_owned());
     // What a list of programs adds is there only with one.
     if matches!(name, "noexec" | "seccomp-programs") {
@@ -70,9 +73,28 @@ fn every_layer_that_is_left_out_is_noticed() {
         if mutant.name == "control-groups" && !has_control_groups() {
             continue;
         }
-        missed.extend(noticed(mutant.name).err());
+        // Only root has an image: see below.
+        if mutant.name != "disk-image" {
+            missed.extend(noticed(mutant.name).err());
+        }
     }
     assert!(missed.is_empty(), "not noticed: {missed:#?}");
+}
+
+#[test]
+fn an_image_that_is_left_out_or_exchanged_is_noticed() {
+    for mutant in ["disk", "disk-image"] {
+        let bench = Bench::under(Profile::default_profile());
+        if bench.prepare().expect("a sandbox that holds").report().held.iter().all(is_no_image) {
+            return;
+        }
+        let missed = noticed_in(bench, mutant);
+        assert!(missed.is_ok(), "{missed:?}");
+    }
+}
+
+fn is_no_image(held: &Held) -> bool {
+    held.layer != Layer::Limit(LimitKind::Disk) || held.level != Level::Hard
 }
 
 #[test]

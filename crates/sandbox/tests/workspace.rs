@@ -142,8 +142,14 @@ fn a_read_only_workspace_takes_no_writes() {
 }
 
 #[test]
-fn a_layer_taken_out_of_memory_keeps_what_it_holds() {
-    let mut bench = Bench::new();
+fn a_layer_taken_out_of_a_store_keeps_what_it_holds() {
+    for profile in [Profile::strict(), Profile::default_profile()] {
+        layer_keeps_what_it_holds(profile);
+    }
+}
+
+fn layer_keeps_what_it_holds(profile: Profile) {
+    let mut bench = Bench::under(profile);
     bench.file("gone.txt", "x");
     bench.file("swept/inside.txt", "x");
     let script = "set -e; rm gone.txt; rm -r swept; mkdir swept; echo a > f; ln f g; ln -s f l; chmod 640 f; \

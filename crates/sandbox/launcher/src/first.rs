@@ -31,6 +31,8 @@ pub(crate) struct Given {
     pub(crate) stdio: Vec<OwnedFd>,
     /// The places of the host, when the first stage had to open them.
     pub(crate) sources: Option<Vec<OwnedFd>>,
+    /// The mount of the image behind all that is writable, when there is one.
+    pub(crate) image: Option<OwnedFd>,
 }
 
 /// Builds the sandbox and stays until it ends.
@@ -43,7 +45,7 @@ pub(crate) fn run(given: Given) -> Done {
 }
 
 fn build_and_supervise(given: Given) -> Done {
-    let Given { plan, control, stdio, sources } = given;
+    let Given { plan, control, stdio, sources, image } = given;
     let start = Instant::now();
     // The command must not be able to see the launcher's own file, nor the descriptors of the supervisor.
     identity::map(plan.identity)?;
@@ -56,7 +58,7 @@ fn build_and_supervise(given: Given) -> Done {
         None => root::open_sources(&plan)?,
     };
     let opened = start.elapsed();
-    let Built { root, store, mut times } = Steps::new(&plan, sources).run()?;
+    let Built { root, store, mut times } = Steps::new(&plan, sources, image).run()?;
     times.insert(0, ("sources".to_owned(), u64::try_from(opened.as_nanos()).unwrap_or(u64::MAX)));
     root::enter(root, !leaves_out(&plan, "root"))?;
     if !leaves_out(&plan, "uts-namespace") {

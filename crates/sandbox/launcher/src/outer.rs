@@ -31,6 +31,7 @@ fn run_with(control: &OwnedFd) -> Done {
     mutant::refuse_unless_built_in(&plan)?;
     let mut others = descriptors.split_off(3);
     let joined = (plan.network == Network::Joined && !others.is_empty()).then(|| others.remove(0));
+    let image = (plan.has_image() && !others.is_empty()).then(|| others.remove(0));
     let Groups { born_into, entered } = Groups::of(others)?;
     enter_cgroups(entered)?;
     rustix::process::umask(rustix::fs::Mode::empty());
@@ -46,15 +47,15 @@ fn run_with(control: &OwnedFd) -> Done {
         }
         sys::Cloned::Child => {
             drop((born_into, network));
-            let given = Given { plan, control: control_child, stdio: descriptors, sources };
+            let given = Given { plan, control: control_child, stdio: descriptors, sources, image };
             // The first process never returns to the first stage: its end is the end of the sandbox.
             std::process::exit(i32::from(first::run(given).is_err()))
         }
     }
 }
 
-/// Receives the plan's file, the three standard streams, the network to join when there is one, and the control groups
-/// to enter, in this order.
+/// Receives the plan's file, the three standard streams, the network to join when there is one, the mount of the
+/// image when there is one, and the control groups to enter, in this order.
 fn receive_descriptors(control: &OwnedFd) -> Done<Vec<OwnedFd>> {
     let received = wire::receive::<u32>(control).during("control socket", "plan")?;
     match received {

@@ -102,6 +102,13 @@ pub struct IdMap {
     pub shown_gid: u32,
 }
 
+impl Plan {
+    /// Tells whether the mount of an image comes along with the plan.
+    pub fn has_image(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::ImageStore { .. }))
+    }
+}
+
 /// The index of a place in [`Plan::sources`].
 pub type SourceIndex = usize;
 
@@ -120,6 +127,16 @@ pub enum Step {
         /// Bytes it may hold.
         bytes: u64,
         /// Files it may hold.
+        inodes: u64,
+        /// Whether programs in it may be executed.
+        executable: bool,
+    },
+    /// The one place behind all that is writable, as a file system of its own on the disk: the kernel holds its quota. Its
+    /// mount comes along with the plan, after the network.
+    ImageStore {
+        /// Bytes of the whole, as it says itself: the quota, and what the file system needs for itself.
+        bytes: u64,
+        /// Files of the whole, as it says itself.
         inodes: u64,
         /// Whether programs in it may be executed.
         executable: bool,
@@ -194,6 +211,8 @@ pub enum Step {
         lowers: Vec<SourceIndex>,
         /// Where the changes go: `upper` and `work` in a directory of the host, or else in `git` in the store.
         upper: Option<SourceIndex>,
+        /// The mode of the top, where the changes go to the store.
+        mode: u32,
         /// Where.
         target: Vec<u8>,
     },
@@ -242,7 +261,10 @@ pub enum Upper {
     /// To `upper` and `work` in a directory of the host.
     Host(SourceIndex),
     /// To `upper` and `work` in the store.
-    Store,
+    Store {
+        /// The mode of the top.
+        mode: u32,
+    },
 }
 
 /// One resource limit.

@@ -24,6 +24,7 @@ const PLAIN: MountAttrFlags = MountAttrFlags::MOUNT_ATTR_NOSUID.union(MountAttrF
 pub(crate) struct Steps<'a> {
     plan: &'a Plan,
     sources: Vec<Option<OwnedFd>>,
+    image: Option<OwnedFd>,
     root: Option<OwnedFd>,
     store: Option<OwnedFd>,
     executable_store: bool,
@@ -41,10 +42,10 @@ pub(crate) struct Built {
 }
 
 impl<'a> Steps<'a> {
-    /// Starts with the opened places of the host.
-    pub(crate) fn new(plan: &'a Plan, sources: Vec<OwnedFd>) -> Self {
+    /// Starts with the opened places of the host, and the mount of the image when there is one.
+    pub(crate) fn new(plan: &'a Plan, sources: Vec<OwnedFd>, image: Option<OwnedFd>) -> Self {
         let sources = sources.into_iter().map(Some).collect();
-        Self { plan, sources, root: None, store: None, executable_store: true, times: Vec::new() }
+        Self { plan, sources, image, root: None, store: None, executable_store: true, times: Vec::new() }
     }
 
     /// Carries out all steps.
@@ -72,6 +73,7 @@ impl<'a> Steps<'a> {
             Step::MemoryStore { bytes, inodes, executable } => {
                 self.memory_store(*bytes, *inodes, *executable)
             }
+            Step::ImageStore { executable, .. } => self.image_store(*executable),
             Step::DiskStore { source, executable } => self.disk_store(*source, *executable),
             Step::Directory { target, mode } => make_directories(self.root()?, target, *mode),
             Step::File { target, contents, mode } => self.file(target, contents, *mode),
@@ -80,7 +82,9 @@ impl<'a> Steps<'a> {
             Step::ReadWrite { source, target } => self.read_write(*source, target),
             Step::Private { name, target, mode } => self.private(name, target, *mode),
             Step::PrivateOverlay { lower, name, target } => self.private_overlay(*lower, name, target),
-            Step::GitDirectory { lowers, upper, target } => self.git_directory(lowers, *upper, target),
+            Step::GitDirectory { lowers, upper, mode, target } => {
+                self.git_directory(lowers, *upper, *mode, target)
+            }
             Step::Workspace { lowers, upper, target, executable } => {
                 self.workspace(lowers, upper.as_ref(), target, *executable)
             }
@@ -132,6 +136,14 @@ impl<'a> Steps<'a> {
             options.drain(..2);
         }
         let store = make_filesystem("tmpfs", &options, PLAIN)?;
+        self.keep_store(store, executable)
+    }
+
+    fn image_store(&mut self, executable: bool) -> Done {
+        let mut store = self.image.take().ok_or_else(|| missing("the image"))?;
+        if leaves_out(self.plan, "disk") {
+            store = make_filesystem("tmpfs", &[("mode", Some("0755"))], PLAIN)?;
+        }
         self.keep_store(store, executable)
     }
 
@@ -220,22 +232,28 @@ impl<'a> Steps<'a> {
 
     fn private_overlay(&mut self, lower: SourceIndex, name: &str, target: &[u8]) -> Done {
         let lower = self.stage(lower)?;
-        let directory = self.private_layer(name)?;
+        let directory = self.private_layer(name, 0o755)?;
         self.overlay(&[lower], Some(&directory), self.of_store(), target)
     }
 
     /// Makes a place in the store for what is written to an overlay; returns its name in the staging directory.
-    fn private_layer(&self, name: &str) -> Done<String> {
+    fn private_layer(&self, name: &str, mode: u32) -> Done<String> {
         let store = self.store()?;
         rustix::fs::mkdirat(store, name, Mode::from_raw_mode(0o755)).during("private overlay", name)?;
-        self.make_overlay_directories(store, Path::new(name))
+        self.make_overlay_directories(store, Path::new(name), mode)
     }
 
-    fn git_directory(&mut self, lowers: &[SourceIndex], upper: Option<SourceIndex>, target: &[u8]) -> Done {
+    fn git_directory(
+        &mut self,
+        lowers: &[SourceIndex],
+        upper: Option<SourceIndex>,
+        mode: u32,
+        target: &[u8],
+    ) -> Done {
         let lowers: Vec<String> = lowers.iter().map(|lower| self.stage(*lower)).collect::<Done<_>>()?;
         let directory = match upper {
             Some(source) => self.stage(source)?,
-            None => self.private_layer("git")?,
+            None => self.private_layer("git", mode)?,
         };
         self.overlay(&lowers, Some(&directory), self.of_store(), target)
     }
@@ -250,7 +268,9 @@ impl<'a> Steps<'a> {
         let lowers: Vec<String> = lowers.iter().map(|lower| self.stage(*lower)).collect::<Done<_>>()?;
         let upper = match upper {
             None => None,
-            Some(Upper::Store) => Some(self.make_overlay_directories(self.store()?, Path::new("."))?),
+            Some(Upper::Store { mode }) => {
+                Some(self.make_overlay_directories(self.store()?, Path::new("."), *mode)?)
+            }
             Some(Upper::Host(source)) => Some(self.stage(*source)?),
         };
         if leaves_out(self.plan, "workspace") {
@@ -283,13 +303,16 @@ impl<'a> Steps<'a> {
         Ok(name)
     }
 
-    /// Makes `upper` and `work` in a directory of the store; returns its name in the staging directory.
-    fn make_overlay_directories(&self, store: BorrowedFd<'_>, below: &Path) -> Done<String> {
+    /// Makes `upper`, with this mode, and `work` in a directory of the store; returns its name in the staging directory.
+    fn make_overlay_directories(&self, store: BorrowedFd<'_>, below: &Path, mode: u32) -> Done<String> {
         for name in ["upper", "work"] {
             let path = below.join(name);
             rustix::fs::mkdirat(store, &path, Mode::from_raw_mode(0o755))
                 .during("overlay directories", name)?;
         }
+        // The top of an overlay is shown with the mode of this one.
+        rustix::fs::chmodat(store, below.join("upper"), Mode::from_raw_mode(mode), AtFlags::empty())
+            .during("overlay directories", "mode")?;
         Ok(format!("store/{}", below.display()))
     }
 
@@ -424,7 +447,7 @@ impl<'a> Steps<'a> {
 fn step_name(step: &Step) -> &'static str {
     match step {
         Step::Root { .. } => "root",
-        Step::MemoryStore { .. } | Step::DiskStore { .. } => "store",
+        Step::MemoryStore { .. } | Step::ImageStore { .. } | Step::DiskStore { .. } => "store",
         Step::Directory { .. } | Step::File { .. } | Step::Symlink { .. } => "files",
         Step::ReadOnly { .. } | Step::ReadWrite { .. } => "binds",
         Step::Private { .. } | Step::PrivateOverlay { .. } | Step::GitDirectory { .. } => "private",

@@ -14,7 +14,7 @@ use serde::{Serialize, de::DeserializeOwned};
 /// The largest message: far above what any message needs, and below what a socket buffer takes by default.
 pub const MESSAGE_MAX: usize = 64 * 1024;
 /// The most descriptors beside one message.
-const FDS_MAX: usize = 9;
+const FDS_MAX: usize = 10;
 
 /// Sends one message.
 ///

@@ -226,7 +226,8 @@ fn store_files(saw: &Saw, plan: &Plan) -> bool {
 
 fn store_limits(plan: &Plan) -> Option<(u64, u64)> {
     plan.steps.iter().find_map(|step| match step {
-        launcher::plan::Step::MemoryStore { bytes, inodes, .. } => Some((*bytes, *inodes)),
+        launcher::plan::Step::MemoryStore { bytes, inodes, .. }
+        | launcher::plan::Step::ImageStore { bytes, inodes, .. } => Some((*bytes, *inodes)),
         _ => None,
     })
 }

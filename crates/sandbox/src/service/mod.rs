@@ -15,4 +15,5 @@ mod tries;
 mod tests;
 
 pub use confine::confine_agent;
+pub(crate) use spawn::run_tool;
 pub use spawn::{Started, spawn_agent};

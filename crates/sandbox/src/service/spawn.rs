@@ -41,3 +41,28 @@ pub fn spawn_agent(program: &Path, arguments: &[&OsStr], stderr: Option<Stdio>) 
     };
     Ok(Started { child, stdin, stdout })
 }
+
+/// Runs a tool of the host for ourselves and waits for its end: this file, these arguments, no other variable than these,
+/// and what it says only in the error.
+///
+/// # Errors
+/// When it cannot be started or does not succeed.
+pub(crate) fn run_tool(
+    program: &Path,
+    arguments: &[&str],
+    environment: &[(&'static str, &'static str)],
+) -> io::Result<()> {
+    #[allow(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
+    let output = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .envs(environment.iter().copied())
+        .process_group(0)
+        .stdin(Stdio::null())
+        .output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+    Err(io::Error::other(format!("{} failed: {said}", program.display())))
+}

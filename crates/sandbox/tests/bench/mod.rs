@@ -27,6 +27,8 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct Bench {
     directory: TempDir,
     state_below: String,
+    /// The state directory, when it lies on another disk.
+    pub(crate) state_at: Option<PathBuf>,
     pub(crate) grant: Grant,
     /// The action whose network is joined, when the grant names one.
     pub(crate) joined: Option<Joined>,
@@ -53,6 +55,7 @@ impl Bench {
         Self {
             directory,
             state_below: String::new(),
+            state_at: None,
             grant: Grant::under(profile),
             joined: None,
             layers: Vec::new(),
@@ -83,7 +86,8 @@ impl Bench {
     }
 
     pub(crate) fn state(&self) -> PathBuf {
-        self.directory.path().join(&self.state_below).join("state")
+        let beside = || self.directory.path().join(&self.state_below).join("state");
+        self.state_at.clone().unwrap_or_else(beside)
     }
 
     /// Builds a sandbox whose layer has this number.
@@ -131,6 +135,7 @@ impl Bench {
             run_directory,
             artifacts: state.join(format!("artifacts-{number}")),
             cache: state.join("cache"),
+            images: state.join("images"),
             mutant: self.mutant.clone(),
         }
     }
