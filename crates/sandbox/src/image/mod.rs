@@ -28,6 +28,10 @@ const HOST_RESERVE: u64 = 256 << 20;
 /// The least that an action starts with, unless its limit is smaller.
 const LEAST: u64 = 16 << 20;
 
+/// From so much in it on, an image is stopped at the end and not written out: the kernel tells of each stop in its log, as
+/// an alert (`ext4_force_shutdown`), so everyday actions do without.
+const STOPPED_FROM: Bytes = Bytes::mib(64);
+
 /// A file system of its own, mounted.
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -203,10 +207,11 @@ impl Image {
         host.f_bavail * host.f_frsize < missing + used + reserve(&host)
     }
 
-    /// Lets go of it. What was not written to its file yet never is: nobody will read it.
+    /// Lets go of it. Of much that was not written to its file yet the rest never is: nobody will read it.
     pub(crate) fn let_go(self) {
         // By its number it is this very device and no other, whatever else happened to the descriptor.
-        if fstat(&self.top).is_ok_and(|top| top.st_dev == self.device) {
+        let is_ours = || fstat(&self.top).is_ok_and(|top| top.st_dev == self.device);
+        if self.used().0 > STOPPED_FROM && is_ours() {
             // It only saves time.
             let _ = sys::stop_file_system(self.top.as_fd());
         }
