@@ -40,6 +40,9 @@ pub enum EngineError {
     /// A workspace that cannot be one.
     #[error("{} cannot be a workspace: {why}", escape(&path.to_string_lossy()))]
     Workspace { path: PathBuf, why: String },
+    /// An input that must not be shown.
+    #[error("{} cannot be an input: {why}", escape(&path.to_string_lossy()))]
+    Input { path: PathBuf, why: String },
     /// A workspace whose commit cannot be checked out.
     #[error(
         "cannot start from a commit of {}: {why}; `--dirty` starts from the directory as it stands",

@@ -66,7 +66,7 @@ pub use outputs::KeptOutput;
 pub use review::{Review, Scope};
 pub use sandbox::{Controller, Handle, Io, Request, Silent, Sink, Stream, controller};
 pub use tasks::TaskChoice;
-pub use workspace::Workspace;
+pub use workspace::{Workspace, check_input};
 
 use parked::Parked;
 use store::Store;

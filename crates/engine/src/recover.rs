@@ -21,9 +21,11 @@ impl Engine {
         let settled = self.settle_intents()?;
         let mut removed = Vec::new();
         for directory in entries(&self.places().runs())? {
-            let Some(_lock) = of_the_dead(&directory)? else { continue };
             let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            self.remove_what_never_ran(&name)?;
+            // Whatever else lies there is not ours.
+            let Ok(action) = name.parse::<ActionId>() else { continue };
+            let Some(_lock) = of_the_dead(&directory)? else { continue };
+            self.remove_what_never_ran(&action)?;
             remove(&directory)?;
             removed.push(format!("directory {name}"));
         }
@@ -50,13 +52,14 @@ impl Engine {
     }
 
     /// Removes what was made for a run that died before its action was on the record: nothing ran in it.
-    fn remove_what_never_ran(&self, name: &str) -> Result<(), EngineError> {
-        let Ok(action) = name.parse::<ActionId>() else { return Ok(()) };
-        if self.store().read(|reader| reader.action(&action))?.is_some() {
+    fn remove_what_never_ran(&self, action: &ActionId) -> Result<(), EngineError> {
+        if self.store().read(|reader| reader.action(action))?.is_some() {
             return Ok(());
         }
         for task in entries(&self.places().tasks())? {
-            ["layers", "artifacts"].iter().try_for_each(|kind| remove(&task.join(kind).join(name)))?;
+            ["layers", "artifacts"]
+                .iter()
+                .try_for_each(|kind| remove(&task.join(kind).join(action.as_str())))?;
         }
         Ok(())
     }

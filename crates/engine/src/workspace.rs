@@ -83,6 +83,27 @@ fn refuse_shared_places(path: &Path, home: &Path, state: &Path) -> Result<(), En
     if odd { Err(refuse(path, "its path is not plain")) } else { Ok(()) }
 }
 
+/// Refuses an input that shows what no sandbox may see, whoever names it: the record, or processes of the host.
+///
+/// # Errors
+/// When it overlaps the state directory or lies in `/proc`. `path` is absolute and without links.
+pub fn check_input(path: &Path, state: &Path) -> Result<(), EngineError> {
+    let refuse = |why: &str| Err(EngineError::Input { path: path.to_owned(), why: why.to_owned() });
+    if path == Path::new("/")
+        || path.starts_with("/proc")
+        || path.starts_with("/sys")
+        || path.starts_with("/dev")
+    {
+        return refuse("it belongs to the system; name the files that are needed");
+    }
+    if path.starts_with(state) || state.starts_with(path) {
+        return refuse(
+            "it overlaps the state directory, which no sandbox may see; name what is needed of it",
+        );
+    }
+    Ok(())
+}
+
 /// An ordinary user may only lend out what is their own. Root runs the command as the owner.
 fn refuse_other_owner(path: &Path, owner: Identity) -> Result<(), EngineError> {
     let us = rustix::process::geteuid();

@@ -35,6 +35,7 @@ pub fn main() -> ExitCode {
     // Empty in a release build.
     let test = |name| environment.filled(name);
     sandbox::fail_point::arm(test("FUMEHOOD_TEST_DIE_AT"), test("FUMEHOOD_TEST_STEPS"));
+    allow_many_files();
     let console = Console::new(&cli.global, &environment);
     let voice = Voice::of(&cli.verb);
     let exit =
@@ -46,6 +47,15 @@ pub fn main() -> ExitCode {
         return Exit::Failed.into();
     }
     exit.into()
+}
+
+/// Raises the number of files that this process may hold open as far as it is allowed to: a large apply holds many. What is
+/// started inside has limits of its own.
+fn allow_many_files() {
+    let mut limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    limit.current = limit.maximum;
+    // Where that is refused, work that needs more says so.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Nofile, limit);
 }
 
 /// Returns the arguments; called by the name of `bwrap`, through a link, we are `fumehood bwrap`.

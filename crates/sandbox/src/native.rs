@@ -218,6 +218,14 @@ fn streams(spec: &Spec) -> std::io::Result<([OwnedFd; 3], Streams)> {
     let (stdin, stdin_write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let (stdout_read, stdout) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
     let (stderr_read, stderr) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+    // Opened by name, as `/dev/stderr`, a pipe asks for its owner like any file.
+    if rustix::process::geteuid().is_root() {
+        let (uid, gid) =
+            (rustix::fs::Uid::from_raw(spec.identity.uid), rustix::fs::Gid::from_raw(spec.identity.gid));
+        [&stdin, &stdout, &stderr]
+            .into_iter()
+            .try_for_each(|pipe| rustix::fs::fchown(pipe, Some(uid), Some(gid)))?;
+    }
     let ours = Streams {
         stdin: Some(stdin_write),
         stdout: Some(stdout_read),

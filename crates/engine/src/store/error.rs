@@ -23,6 +23,12 @@ pub enum StoreError {
         shown(path)
     )]
     Kind { path: PathBuf, expected: &'static str },
+    /// It holds other things.
+    #[error(
+        "{} is not empty and no state directory of Fumehood: name an empty or a new one with `--state-dir`",
+        shown(path)
+    )]
+    NotEmpty { path: PathBuf },
     /// Somebody else owns it and could change what is in it.
     #[error(
         "{} belongs to user {owner} and you are user {user}: name a state directory of your own with `--state-dir`",

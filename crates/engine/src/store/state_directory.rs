@@ -9,7 +9,11 @@ use rustix::fs::{FlockOperation, OFlags};
 
 use super::error::StoreError;
 
-/// Makes the directory when it is not there, checks it, and returns it resolved.
+/// What stands in a state directory from its first moment on, finished or not.
+const MARKS: [&str; 2] = ["fumehood.db", "key"];
+
+/// Makes the directory when it is not there, checks it, and returns it resolved. One that holds other things is refused
+/// before anything in it is touched: what looks like a leftover of ours would be removed.
 pub(super) fn prepare(path: &Path) -> Result<PathBuf, StoreError> {
     make(path)?;
     let found = fs::symlink_metadata(path).map_err(|source| failed("look at", path, source))?;
@@ -19,6 +23,7 @@ pub(super) fn prepare(path: &Path) -> Result<PathBuf, StoreError> {
     if !found.is_dir() {
         return Err(StoreError::Kind { path: path.to_owned(), expected: "a directory" });
     }
+    refuse_others(path)?;
     check(path, &found, 0o700)?;
     path.canonicalize().map_err(|source| failed("resolve", path, source))
 }
@@ -31,6 +36,20 @@ fn make(path: &Path) -> Result<(), StoreError> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(source) => Err(failed("make the state directory", path, source)),
     }
+}
+
+/// Refuses a directory in which something stands and nothing of ours.
+fn refuse_others(path: &Path) -> Result<(), StoreError> {
+    let entries = fs::read_dir(path).map_err(|source| failed("read", path, source))?;
+    let mut names = entries.flatten().map(|entry| entry.file_name()).peekable();
+    let is_ours = |name: std::ffi::OsString| {
+        let name = name.to_string_lossy().into_owned();
+        MARKS.iter().any(|mark| name.starts_with(mark))
+    };
+    if names.peek().is_none() || names.any(is_ours) {
+        return Ok(());
+    }
+    Err(StoreError::NotEmpty { path: path.to_owned() })
 }
 
 /// Checks a file in the directory; tells whether it is there.

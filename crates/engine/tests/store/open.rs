@@ -152,6 +152,19 @@ fn something_else_in_its_place_is_refused() {
 }
 
 #[test]
+fn a_directory_of_other_things_is_refused_before_anything_in_it_is_touched() {
+    let (_directory, state) = place();
+    fs::create_dir_all(state.join("run/server")).unwrap();
+    fs::write(state.join("run/server/lock"), "").unwrap();
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(refused(&state).contains("no state directory of Fumehood"));
+    assert_eq!((mode(&state), names(&state)), (0o755, vec!["run".to_owned()]));
+    assert!(refused(Path::new("/usr")).contains("no state directory"), "whoever owns it");
+    fs::remove_dir_all(state.join("run")).unwrap();
+    Store::open(&state).unwrap();
+}
+
+#[test]
 fn what_belongs_to_somebody_else_is_refused() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: only root can give a directory away");

@@ -54,7 +54,7 @@ pub(super) fn order(
         grant.workspace = WorkspaceAccess::ReadOnly;
     }
     grant.programs = programs(context, &options.program)?;
-    grant.inputs = inputs(context, &options.input)?;
+    grant.inputs = inputs(context, engine.store().directory(), &options.input)?;
     grant.shown_credentials.clone_from(&options.show_credential);
     if let Some(action) = wanted.joins {
         grant.network = Network::Joined(action);
@@ -173,13 +173,15 @@ fn on_path(context: &Context<'_>, name: &Path) -> Result<PathBuf, CliError> {
     })
 }
 
-fn inputs(context: &Context<'_>, settings: &[InputSetting]) -> Result<Vec<Input>, CliError> {
+fn inputs(context: &Context<'_>, state: &Path, settings: &[InputSetting]) -> Result<Vec<Input>, CliError> {
     let mut inputs: Vec<Input> = Vec::new();
     for InputSetting { name, path } in settings {
         if inputs.iter().any(|input| input.name == *name) {
             return Err(CliError::Cannot(format!("two inputs have the name `{name}`")));
         }
-        inputs.push(Input { name: name.clone(), source: resolved(context, path)? });
+        let source = resolved(context, path)?;
+        engine::check_input(source.as_path(), state)?;
+        inputs.push(Input { name: name.clone(), source });
     }
     Ok(inputs)
 }

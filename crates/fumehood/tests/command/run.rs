@@ -198,6 +198,40 @@ fn an_input_is_shown_read_only_under_its_name() {
 }
 
 #[test]
+fn an_input_never_shows_the_record_or_the_host() {
+    let bench = Bench::new();
+    bench.run(&["run", "-q", "--", "true"]);
+    let state = bench.path("state");
+    let above = state.parent().expect("a parent").to_owned();
+    for place in [state.join("key"), state, above, "/proc".into(), "/".into()] {
+        let answer = bench.run(&["run", "--input", &format!("x={}", place.display()), "--", "ls", "/inputs"]);
+        assert_eq!(answer.code, Some(125), "{answer:?}");
+        assert!(answer.err.contains("cannot be an input"), "{answer:?}");
+    }
+}
+
+#[test]
+fn streams_can_be_opened_by_name() {
+    let answer =
+        Bench::new().run(&["run", "-q", "--", "sh", "-c", "echo out > /dev/stdout; echo err > /dev/stderr"]);
+    assert_eq!((answer.out.as_str(), answer.err.as_str()), ("out\n", "err\n"), "{answer:?}");
+}
+
+#[test]
+fn many_files_are_applied_where_a_process_may_hold_few() {
+    let bench = Bench::new();
+    bench.run(&["run", "-q", "--", "sh", "-c", "mkdir d; seq 1 1500 | while read n; do : > d/$n; done"]);
+    let words = bench.command(&["apply", "--yes"]);
+    let line = format!("ulimit -Sn 256; exec {} apply --yes", words.get_program().display());
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", &line]).env_clear().current_dir(words.get_current_dir().expect("a directory"));
+    shell.envs(words.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let answer = Answer::of(shell.output().expect("it starts"));
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(fs::read_dir(bench.file("d")).expect("is there").count(), 1500);
+}
+
+#[test]
 fn a_command_starts_where_the_person_stands() {
     let bench = Bench::new();
     let mut command = bench.command(&["run", "-q", "--", "pwd"]);

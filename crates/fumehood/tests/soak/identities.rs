@@ -19,8 +19,9 @@ pub(crate) struct Identities(BTreeMap<&'static str, BTreeSet<String>>);
 pub(crate) const NEED_RECOVERY: [&str; 1] = ["control group"];
 
 impl Identities {
-    /// Looks at everything: processes that descend from this one and their namespaces, mounts and loop devices of the
-    /// machine, control groups of owners that are dead, and all files below `top` outside the state directory.
+    /// Looks at everything: processes that descend from this one and their namespaces, mounts of the machine, loop
+    /// devices with a file below `top`, control groups of owners that are dead, and all files below `top` outside the state
+    /// directory.
     pub(crate) fn now(top: &Path) -> Self {
         let family = family();
         Self(BTreeMap::from([
@@ -28,7 +29,7 @@ impl Identities {
             ("namespace", namespaces(&family)),
             ("mount", mounts()),
             ("control group", control_groups()),
-            ("loop device", loop_devices()),
+            ("loop device", loop_devices(top)),
             ("file", files(top)),
             ("file in a shared place", shared_places()),
         ]))
@@ -149,10 +150,13 @@ fn owner_is_dead(group: &str) -> bool {
     started != Some(start)
 }
 
-/// Returns the loop devices, with the files behind them.
-fn loop_devices() -> BTreeSet<String> {
+/// Returns the loop devices whose files lie below a directory, with these. Those of other programs come and go.
+fn loop_devices(top: &Path) -> BTreeSet<String> {
     let devices = fs::read_dir("/sys/block").into_iter().flatten().flatten();
-    let behind = |device: PathBuf| fs::read_to_string(device.join("loop/backing_file")).ok();
+    let behind = |device: PathBuf| {
+        let file = fs::read_to_string(device.join("loop/backing_file")).ok()?;
+        Path::new(&file).starts_with(top).then_some(file)
+    };
     devices
         .filter_map(|device| {
             Some(format!("{} {}", device.file_name().display(), behind(device.path())?.trim()))

@@ -14,10 +14,11 @@ use crate::identities::{Identities, NEED_RECOVERY};
 use crate::{KILLS, alone, rounds, say};
 
 /// Every named step, by its part of the path.
-const STEPS: [&str; 19] = [
+const STEPS: [&str; 20] = [
     "decision: the action has its place",
     "build: its directories are made",
     "build: its control groups are made",
+    "build: its store is made",
     "build: the launcher is started",
     "build: the prober has tried everything",
     "decision: it is on the record",

@@ -41,23 +41,60 @@ struct Names {
 #[derive(Debug, Default)]
 pub(super) struct Around {
     folded: Vec<String>,
+    here: Here,
+    /// What was so in the directories above, and how many names led to each.
+    above: Vec<(usize, Here)>,
+}
+
+/// What a directory decides.
+#[derive(Debug, Default, Clone, Copy)]
+struct Here {
     /// The first line that is about this directory or one above it.
     line: Option<usize>,
     /// Whether it is in a `.git`.
-    pub(super) in_git: bool,
-    /// Whether git keeps compressed files in it, in which nothing could be seen.
-    pub(super) in_objects: bool,
+    in_git: bool,
+    /// Whether git keeps compressed files in it.
+    in_objects: bool,
 }
 
 impl Around {
     /// Looks at the path of a directory; empty for the top.
     pub(super) fn of(directory: &[u8]) -> Self {
-        let folded = folded_names(directory);
-        let lines = (1..=folded.len()).flat_map(|end| NAMES.patterns.matching_end_of(&folded[..end]));
-        let line = lines.filter(|index| NAMES.lines[*index].directory).min();
-        let git = folded.iter().position(|name| name == ".git");
-        let in_objects = git.is_some_and(|git| folded[git..].iter().any(|name| name == "objects"));
-        Self { line, in_git: git.is_some(), in_objects, folded }
+        let mut around = Self::default();
+        around.enter(directory);
+        around
+    }
+
+    /// Goes on to a directory in this one. What was found out of those above is not looked for again, so that a deep tree
+    /// costs no more than a wide one.
+    pub(super) fn enter(&mut self, name: &[u8]) {
+        let depth = self.folded.len();
+        self.above.push((depth, self.here));
+        self.folded.extend(folded_names(name));
+        for end in depth + 1..=self.folded.len() {
+            let lines = NAMES.patterns.matching_end_of(&self.folded[..end]).into_iter();
+            self.here.line = lines.filter(|index| NAMES.lines[*index].directory).chain(self.here.line).min();
+            self.here.in_git |= self.folded[end - 1] == ".git";
+            self.here.in_objects |= self.here.in_git && self.folded[end - 1] == "objects";
+        }
+    }
+
+    /// Goes back to the directory around.
+    pub(super) fn leave(&mut self) {
+        if let Some((depth, here)) = self.above.pop() {
+            self.folded.truncate(depth);
+            self.here = here;
+        }
+    }
+
+    /// Tells whether it is in a `.git`.
+    pub(super) fn in_git(&self) -> bool {
+        self.here.in_git
+    }
+
+    /// Tells whether git keeps compressed files in it, in which nothing could be seen.
+    pub(super) fn in_objects(&self) -> bool {
+        self.here.in_objects
     }
 
     /// Returns the first line that a file in the directory matches.
@@ -65,7 +102,7 @@ impl Around {
         let depth = self.folded.len();
         self.folded.extend(folded_names(name));
         let lines = NAMES.patterns.matching_end_of(&self.folded).into_iter();
-        let line = lines.filter(|index| !NAMES.lines[*index].directory).chain(self.line).min();
+        let line = lines.filter(|index| !NAMES.lines[*index].directory).chain(self.here.line).min();
         self.folded.truncate(depth);
         line.map(|index| &NAMES.lines[index])
     }
@@ -101,6 +138,25 @@ mod tests {
         let written = LIST.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).count();
         assert_eq!(NAMES.lines.len(), written);
         assert!(NAMES.lines.iter().all(|line| !line.reason.is_empty()));
+    }
+
+    #[test]
+    fn a_directory_that_was_entered_step_by_step_is_what_its_path_says() {
+        for path in ["a/.ssh/b", ".git/objects/ab", "objects/.git/x", "x/y", ".aws", ""] {
+            let whole = Around::of(path.as_bytes());
+            let mut around = Around::of(b"");
+            for name in path.split('/') {
+                around.enter(b".git");
+                around.enter(b"objects");
+                around.leave();
+                around.leave();
+                around.enter(name.as_bytes());
+            }
+            let of = |around: &Around| (around.here.line, around.in_git(), around.in_objects());
+            assert_eq!(of(&around), of(&whole), "{path}");
+            path.split('/').for_each(|_| around.leave());
+            assert_eq!((of(&around), around.folded.len()), ((None, false, false), 0), "{path}");
+        }
     }
 
     #[test]

@@ -52,15 +52,20 @@ pub struct BaseScan {
 pub fn scan(base: &Tree, cache: &mut dyn ScanCache) -> Result<BaseScan, InspectError> {
     let mut scan = Scan { cache, now: now(), out: BaseScan::default() };
     let mut cursor = Cursor::new(&[], std::slice::from_ref(base));
-    let mut pending = vec![scan.directory(&cursor)?];
+    let mut around = Around::default();
+    let mut pending = vec![scan.directory(&cursor, &mut around)?];
     while let Some(level) = pending.last_mut() {
         match level.pop() {
             Some(name) => match cursor.enter(&name) {
-                Ok(()) => pending.push(scan.directory(&cursor)?),
+                Ok(()) => {
+                    around.enter(name.to_bytes());
+                    pending.push(scan.directory(&cursor, &mut around)?);
+                }
                 Err(error) => scan.refused(error, &cursor.path_of(&name))?,
             },
             None => {
                 pending.pop();
+                around.leave();
                 cursor.leave()?;
             }
         }
@@ -118,7 +123,7 @@ pub(crate) fn is_credential(path: &WorkspacePath, text: &[u8]) -> bool {
     let mut around = around(path);
     let name = path.as_path().file_name().unwrap_or_default().as_bytes();
     let line = around.line_for(name);
-    let is_config = around.in_git && CONFIGURATIONS.contains(&name);
+    let is_config = around.in_git() && CONFIGURATIONS.contains(&name);
     why(&judge(text, is_config, line, Verdict::default()), line).is_some()
 }
 
@@ -141,7 +146,7 @@ struct Scan<'a> {
 
 impl Scan<'_> {
     /// Looks at the names of one directory; returns the directories in it.
-    fn directory(&mut self, cursor: &Cursor) -> Result<Vec<CString>, InspectError> {
+    fn directory(&mut self, cursor: &Cursor, around: &mut Around) -> Result<Vec<CString>, InspectError> {
         let mut below = Vec::new();
         let Some(&tree) = cursor.lowers().first() else { return Ok(below) };
         let directory = cursor.directory(tree);
@@ -153,7 +158,6 @@ impl Scan<'_> {
             }
         };
         self.attributes(directory, c"", cursor.path())?;
-        let mut around = Around::of(cursor.path());
         for entry in entries {
             let entry = entry.map_err(|errno| InspectError::at("list", cursor.path(), errno))?;
             let name = entry.file_name();
@@ -174,7 +178,7 @@ impl Scan<'_> {
                 FileKind::Directory => below.push(name.to_owned()),
                 FileKind::File => {
                     let file = File { directory, name, node: &node };
-                    self.file(&file, &mut around, &|| cursor.path_of(name))?;
+                    self.file(&file, around, &|| cursor.path_of(name))?;
                 }
                 _ => {}
             }
@@ -244,7 +248,7 @@ impl Scan<'_> {
     ) -> Result<Option<Vec<u8>>, InspectError> {
         let named = line.is_some_and(|line| matches!(line.when, When::Values | When::Token));
         let limit = if named { NAMED_MAX } else { CONTENT_MAX };
-        if file.node.size == 0 || file.node.size > limit || around.in_objects {
+        if file.node.size == 0 || file.node.size > limit || around.in_objects() {
             return Ok(Some(Vec::new()));
         }
         let size = usize::try_from(file.node.size).unwrap_or_default();
@@ -348,12 +352,12 @@ fn why(verdict: &Verdict, line: Option<&Name>) -> Option<String> {
 fn kind_of(around: &Around, name: &CStr) -> FoundKind {
     match () {
         () if is_git_config(around, name) => FoundKind::InGitConfig,
-        () if around.in_git => FoundKind::InGit,
+        () if around.in_git() => FoundKind::InGit,
         () => FoundKind::File,
     }
 }
 
 /// Tells whether a file is a configuration of git: `config` or `config.worktree` somewhere in a `.git`.
 fn is_git_config(around: &Around, name: &CStr) -> bool {
-    around.in_git && CONFIGURATIONS.contains(&name.to_bytes())
+    around.in_git() && CONFIGURATIONS.contains(&name.to_bytes())
 }

@@ -187,6 +187,7 @@ pub(super) fn reasons(
         // Findings that were not listed may be of files that nobody could read.
         all_unreadable: report.findings_dropped > 0,
         after: stack.after(),
+        top_mode: stack.top_mode()?,
         links: Resolver::new(stack),
         nested: NestedRepositories::new(stack),
     };
@@ -218,6 +219,8 @@ struct Look<'a> {
     unlisted: u64,
     all_unreadable: bool,
     after: Finder,
+    /// The mode of the workspace itself.
+    top_mode: u32,
     links: Resolver,
     nested: NestedRepositories,
 }
@@ -271,7 +274,7 @@ impl Look<'_> {
     /// Returns the set-group-id bit where the directory around has it: every new directory inherits it.
     fn inherited_bits(&mut self, change: &Change) -> Result<u32, InspectError> {
         let around = change.path.as_path().parent().and_then(|parent| WorkspacePath::parse(parent).ok());
-        let Some(around) = around else { return Ok(0o2000) };
+        let Some(around) = around else { return Ok(self.top_mode & 0o2000) };
         Ok(self.after.find(&around)?.map_or(0, |entry| entry.node.mode() & 0o2000))
     }
 

@@ -34,6 +34,16 @@ impl Stack {
         Finder { cursor: Cursor::new(&[], &self.lowers) }
     }
 
+    /// Returns the mode of the directory that all of it is about, as the host has it.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub(crate) fn top_mode(&self) -> Result<u32, InspectError> {
+        let Some(base) = self.lowers.last() else { return Ok(0) };
+        let stat = rustix::fs::fstat(base).map_err(|errno| InspectError::at("look at", b"", errno))?;
+        Ok(stat.st_mode)
+    }
+
     pub(crate) fn cursor(&self) -> Cursor {
         Cursor::new(&self.uppers, &self.lowers)
     }
