@@ -1,6 +1,6 @@
 //! The few fields of an ext4 file system that a limit is set in (`Documentation/filesystems/ext4` of Linux).
 //!
-//! Guarantees: after [`limit`] no more blocks and inodes are free than was asked for; the rest counts as used, in the
+//! Guarantees: after [`Ext4::limit`] no more blocks and inodes are free than was asked for; the rest counts as used, in the
 //! bitmaps and in every count, so that the kernel finds nothing to complain of.
 //! Leaves to others: making the file system, with exactly the features of `template.rs`, none of which has checksums.
 
