@@ -3,9 +3,9 @@
 //! Guarantees: git runs in sandboxes only, as a helper of the engine's own (class `internal`). One packs the commits
 //! where the task made them; another, which sees the host's repository, checks every object and fetches them onto a
 //! layer; and of that layer nothing reaches the host but packs of objects and the one branch. In a linked worktree that
-//! is the repository behind it, with the layers that lie over that. Hooks, configuration and
-//! other branches of what the task made of `.git` stay behind. Leaves to others: what the commits hold. As a branch
-//! that nobody has merged they change no file.
+//! is the repository behind it, with the layers that lie over that. Hooks, configuration and other branches of what the
+//! task made of `.git` stay behind. Leaves to others: what the commits hold. As a branch that nobody has merged they
+//! change no file.
 
 use std::path::PathBuf;
 
@@ -107,8 +107,8 @@ impl Engine {
     /// `profile` is what the helpers of ours ask for; it is the operator's, so it is never wider than policy.
     ///
     /// # Errors
-    /// When the workspace is neither a repository of its own nor a linked worktree, git fails or finds an object that is not sound, policy does not
-    /// allow it, or the branch cannot be written.
+    /// When the workspace is neither a repository of its own nor a linked worktree, git fails or finds an object that is
+    /// not sound, policy does not allow it, or the branch cannot be written.
     pub fn import_commits(
         &self,
         task: &Task,

@@ -69,13 +69,18 @@ fn copy_directory(from: &OwnedFd, from_name: &CStr, to: &Path, to_name: &CStr) -
         Err(Errno::NOENT) => return Ok(()),
         result => result?,
     };
+    walk(top, copy_entry)
+}
+
+/// Goes through a directory and all below it; `each` puts one entry in its place, and returns it when it is a directory.
+fn walk(top: Pair, each: impl Fn(&Pair, &CStr, &mut Links) -> io::Result<Option<Pair>>) -> io::Result<()> {
     let mut links = Links::new();
     // Directories get their times when all in them is done, innermost last in, so the list is walked backwards.
     let mut done = Vec::new();
     let mut left = vec![top];
     while let Some(pair) = left.pop() {
         for name in names(&pair.from)? {
-            if let Some(below) = copy_entry(&pair, &name, &mut links)? {
+            if let Some(below) = each(&pair, &name, &mut links)? {
                 left.push(below);
             }
         }

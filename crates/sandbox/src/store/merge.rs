@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fgetxattr, fremovexattr};
 use rustix::io::Errno;
 
-use super::{Links, Pair, copy_entry, enter, names, restore};
+use super::{Links, Pair, copy_entry, enter, names, walk};
 use crate::disk;
 use crate::spec::Spec;
 use crate::teardown::remove_tree;
@@ -32,7 +32,7 @@ pub(super) fn cache(store: &OwnedFd, spec: &Spec) -> io::Result<()> {
     }
     let to = rustix::fs::openat(CWD, &spec.cache, flags, Mode::empty())?;
     let stat = rustix::fs::fstat(&to)?;
-    let merged = merge(Pair { from: upper, to, stat });
+    let merged = walk(Pair { from: upper, to, stat }, merge_entry);
     let limits = &spec.grant.profile.limits;
     let (bytes, files) = disk::measure(std::slice::from_ref(&spec.cache));
     if merged.is_ok() && bytes <= limits.disk && files <= limits.files {
@@ -43,21 +43,6 @@ pub(super) fn cache(store: &OwnedFd, spec: &Spec) -> io::Result<()> {
         remove(&entry?.path())?;
     }
     Ok(())
-}
-
-fn merge(top: Pair) -> io::Result<()> {
-    let mut links = Links::new();
-    let mut done = Vec::new();
-    let mut left = vec![top];
-    while let Some(pair) = left.pop() {
-        for name in names(&pair.from)? {
-            if let Some(below) = merge_entry(&pair, &name, &mut links)? {
-                left.push(below);
-            }
-        }
-        done.push(pair);
-    }
-    done.iter().rev().try_for_each(|pair| restore(pair.to.as_fd(), &pair.stat)).map_err(Into::into)
 }
 
 /// Puts one entry in the place of what had its name; returns the pair when it is a directory.
