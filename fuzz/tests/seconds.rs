@@ -1,9 +1,12 @@
-//! Each target for a second, or for as long as `FUMEHOOD_FUZZ_SECONDS` says. Lines that begin with `fuzz: ` are the
-//! result.
+//! Each target for a second of a processor, or for as many as `FUMEHOOD_FUZZ_SECONDS` says, as many at a time as there
+//! are processors. `FUMEHOOD_FUZZ_TARGETS` names those that are wanted. Lines that begin with `fuzz: ` are the result.
 #![allow(clippy::disallowed_methods, reason = "a test may read the environment")]
 #![allow(clippy::print_stdout, reason = "`cargo xtask soak` reads the result from there")]
 
+use std::num::NonZero;
 use std::path::PathBuf;
+use std::sync::Mutex;
+use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime};
 
 use fuzz::{TARGETS, Target, driver};
@@ -14,26 +17,40 @@ fn no_target_breaks_a_promise() {
     let time = Duration::from_secs(number("FUMEHOOD_FUZZ_SECONDS").unwrap_or(1));
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let seed = number("FUMEHOOD_FUZZ_SEED").unwrap_or_else(|| u64::from(now.subsec_nanos()));
-    let only = std::env::var("FUMEHOOD_FUZZ_TARGET").ok();
-    let wanted = |target: &Target| only.as_ref().is_none_or(|name| target.name == name);
-    let crashes = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("crashes");
-    let mut broken = Vec::new();
-    for target in TARGETS.into_iter().filter(wanted) {
-        let name = target.name;
-        match driver::feed(target, time, seed, &crashes) {
-            Ok(outcome) => println!(
-                "fuzz: {name}: {} inputs in {} s, {} kinds of answers, no crash",
-                outcome.rounds,
-                time.as_secs(),
-                outcome.kinds
-            ),
-            Err(crash) => {
-                println!("fuzz: {name}: CRASHED, seed {seed}: {} ({})", crash.why, crash.kept.display());
-                broken.push(name);
+    let only = std::env::var("FUMEHOOD_FUZZ_TARGETS").unwrap_or_default();
+    let only: Vec<&str> = only.split_whitespace().collect();
+    let wanted = TARGETS.into_iter().filter(|target| only.is_empty() || only.contains(&target.name));
+    let left: Mutex<Vec<Target>> = Mutex::new(wanted.collect());
+    assert!(!left.lock().expect("nobody panicked").is_empty(), "there is no target among {only:?}");
+    let broken = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(target) = { left.lock().expect("nobody panicked").pop() } {
+            if !holds(target, time, seed) {
+                broken.lock().expect("nobody panicked").push(target.name);
             }
         }
-    }
+    };
+    std::thread::scope(|threads| {
+        (0..available_parallelism().map_or(1, NonZero::get)).for_each(|_| drop(threads.spawn(work)));
+    });
+    let broken = broken.into_inner().expect("nobody panicked");
     assert!(broken.is_empty(), "{broken:?}");
+}
+
+/// Feeds one target, and says what came of it.
+fn holds(target: Target, time: Duration, seed: u64) -> bool {
+    let crashes = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("crashes");
+    let (name, seconds) = (target.name, time.as_secs());
+    match driver::feed(target, time, seed, &crashes) {
+        Ok(driver::Outcome { rounds, kinds }) => {
+            println!("fuzz: {name}: {rounds} inputs in {seconds} s, {kinds} kinds of answers, no crash");
+            true
+        }
+        Err(crash) => {
+            println!("fuzz: {name}: CRASHED, seed {seed}: {} ({})", crash.why, crash.kept.display());
+            false
+        }
+    }
 }
 
 #[test]
