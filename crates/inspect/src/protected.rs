@@ -125,12 +125,7 @@ impl Rules {
 
     /// Returns the lines that a path matches, in the order of the list.
     pub fn matching(&self, path: &WorkspacePath) -> Vec<&Rule> {
-        let names = folded_names(path.as_bytes());
-        let mut found: Vec<usize> =
-            (1..=names.len()).flat_map(|end| self.patterns.matching_end_of(&names[..end])).collect();
-        found.sort_unstable();
-        found.dedup();
-        found.into_iter().map(|index| &self.rules[index]).collect()
+        InTurn::new(self).matching(path)
     }
 
     /// Returns all lines, each with its pattern as it is written.
@@ -141,6 +136,69 @@ impl Rules {
     fn push(&mut self, rule: Rule, pattern: Pattern) {
         self.rules.push(rule);
         self.patterns.push(pattern);
+    }
+}
+
+/// Looks one path up after another. What a path has in common with the one before it is not looked at again, so paths in
+/// their order cost about as much as the names that they add.
+#[derive(Debug)]
+pub(crate) struct InTurn<'r> {
+    rules: &'r Rules,
+    /// The path before.
+    path: Vec<u8>,
+    /// Its names, folded.
+    names: Vec<String>,
+    /// The lines that it matches, each where it was met first.
+    found: Vec<usize>,
+    /// Its parts, from the top.
+    parts: Vec<Part>,
+}
+
+/// How much there was after one part of a path.
+#[derive(Debug)]
+struct Part {
+    bytes: usize,
+    names: usize,
+    found: usize,
+}
+
+impl<'r> InTurn<'r> {
+    /// Begins without a path.
+    pub(crate) fn new(rules: &'r Rules) -> Self {
+        Self { rules, path: Vec::new(), names: Vec::new(), found: Vec::new(), parts: Vec::new() }
+    }
+
+    /// Returns the lines that a path matches, in the order of the list.
+    pub(crate) fn matching(&mut self, path: &WorkspacePath) -> Vec<&'r Rule> {
+        let path = path.as_bytes();
+        self.back_to_what_is_common(path);
+        let known = self.parts.last().map_or(0, |part| part.bytes + 1);
+        for part in path.get(known..).into_iter().flat_map(|rest| rest.split(|byte| *byte == b'/')) {
+            for name in folded_names(part) {
+                self.names.push(name);
+                let new = self.rules.patterns.matching_end_of(&self.names);
+                let new: Vec<usize> = new.into_iter().filter(|rule| !self.found.contains(rule)).collect();
+                self.found.extend(new);
+            }
+            let bytes = self.parts.last().map_or(0, |part| part.bytes + 1) + part.len();
+            self.parts.push(Part { bytes, names: self.names.len(), found: self.found.len() });
+        }
+        self.path = path.to_vec();
+        let mut found = self.found.clone();
+        found.sort_unstable();
+        found.into_iter().map(|index| &self.rules.rules[index]).collect()
+    }
+
+    fn back_to_what_is_common(&mut self, path: &[u8]) {
+        let same = self.path.iter().zip(path).take_while(|(old, new)| old == new).count();
+        let ends = |part: &Part| part.bytes == path.len() || path.get(part.bytes) == Some(&b'/');
+        let kept = self.parts.partition_point(|part| part.bytes <= same);
+        // The last of them may be only the beginning of a name.
+        let kept = if kept > 0 && !ends(&self.parts[kept - 1]) { kept - 1 } else { kept };
+        self.parts.truncate(kept);
+        let (names, found) = self.parts.last().map_or((0, 0), |part| (part.names, part.found));
+        self.names.truncate(names);
+        self.found.truncate(found);
     }
 }
 
@@ -311,6 +369,29 @@ mod tests {
         assert!(Class::Tests.holds(ChangeKind::Modified) && Class::Tests.holds(ChangeKind::Deleted));
         assert!(Class::TestRunner.holds(ChangeKind::Created));
         assert!(!Class::Lockfiles.holds(ChangeKind::Modified));
+    }
+
+    #[test]
+    fn what_was_looked_up_before_changes_no_answer() {
+        let parts =
+            [".git", ".gitx", ".git\\config", "a", "ab", "tests", ".github", "workflows", "x.test.js"];
+        let path = |names: &[&str]| WorkspacePath::parse(names.join("/")).expect("inside");
+        let mut paths = Vec::new();
+        for first in parts {
+            paths.push(path(&[first]));
+            for second in parts {
+                paths.push(path(&[first, second]));
+                paths.extend(parts.map(|third| path(&[first, second, third])));
+            }
+        }
+        let rules = Rules::built_in();
+        let alone: Vec<_> = paths.iter().map(|path| rules.matching(path)).collect();
+        for step in [1, 7, 101, 400] {
+            let mut in_turn = InTurn::new(rules);
+            for at in (0..paths.len()).map(|number| number * step % paths.len()) {
+                assert_eq!(in_turn.matching(&paths[at]), alone[at], "{}", paths[at]);
+            }
+        }
     }
 
     #[test]

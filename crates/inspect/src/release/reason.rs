@@ -10,7 +10,7 @@ use super::links::{Leads, Resolver};
 use super::nested::NestedRepositories;
 use crate::error::InspectError;
 use crate::layer::{Finding, Report};
-use crate::protected::{Class, Rules};
+use crate::protected::{Class, InTurn, Rules};
 use crate::tree::{Finder, Stack};
 
 /// The code of files that hold a credential.
@@ -181,6 +181,7 @@ pub(super) fn reasons(
     let credentials: BTreeMap<&[u8], &str> = report.findings.iter().filter_map(credential).collect();
     let mut look = Look {
         rules,
+        in_turn: InTurn::new(rules),
         unreadable,
         credentials,
         unlisted: report.unlisted,
@@ -214,6 +215,7 @@ fn credential(finding: &Finding) -> Option<(&[u8], &str)> {
 
 struct Look<'a> {
     rules: &'a Rules,
+    in_turn: InTurn<'a>,
     credentials: BTreeMap<&'a [u8], &'a str>,
     unreadable: BTreeSet<&'a [u8]>,
     unlisted: u64,
@@ -229,7 +231,8 @@ impl Look<'_> {
     fn at(&mut self, change: &Change) -> Result<Vec<Reason>, InspectError> {
         let credential = self.credentials.get(change.path.as_bytes());
         let credential = credential.map(|why| Reason::Credential { because: (*why).to_owned() });
-        let mut reasons: Vec<Reason> = credential.into_iter().chain(self.protected(change)).collect();
+        let mut reasons: Vec<Reason> = credential.into_iter().collect();
+        reasons.extend(self.protected(change));
         if let Some(directory) = self.nested.around(&change.path)? {
             reasons.push(Reason::NestedRepository { directory });
         }
@@ -245,9 +248,9 @@ impl Look<'_> {
         Ok(reasons)
     }
 
-    fn protected(&self, change: &Change) -> Vec<Reason> {
+    fn protected(&mut self, change: &Change) -> Vec<Reason> {
         let mut reasons = Vec::new();
-        for rule in self.rules.matching(&change.path) {
+        for rule in self.in_turn.matching(&change.path) {
             let is_new = !reasons
                 .iter()
                 .any(|reason| matches!(reason, Reason::Protected { class, .. } if *class == rule.class));
