@@ -27,6 +27,7 @@ impl Engine {
     /// # Errors
     /// When something cannot be removed, or the state cannot be written.
     pub fn collect_garbage(&self, retention: Duration, dry_run: bool) -> Result<Garbage, EngineError> {
+        let _room = (!dry_run).then(|| self.store().make_room());
         let nanos = u64::try_from(retention.as_nanos()).unwrap_or(u64::MAX);
         let before = Timestamp::from_nanos(now().as_nanos().saturating_sub(nanos));
         let stale = self.store().read(|reader| reader.stale_layers(before))?;

@@ -78,6 +78,7 @@ impl Engine {
     /// When the task is busy, or the state cannot be written.
     pub fn discard(&self, task: &Task) -> Result<(), EngineError> {
         let _one_at_a_time = self.lock_idle(&task.id)?;
+        let _room = self.store().make_room();
         self.set_task_state(&task.id, TaskState::Discarded)
     }
 

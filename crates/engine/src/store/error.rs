@@ -88,7 +88,9 @@ pub enum StoreError {
     Damaged(#[source] rusqlite::Error),
     /// No space is left.
     #[error(
-        "no space is left for the state directory: nothing was recorded, and nothing runs unrecorded; free some"
+        "no space is left for the state directory: nothing was recorded, and nothing runs unrecorded; free some \
+         (`fumehood discard` closes a task and `fumehood gc --older-than 1s` removes the layers of closed ones, on a \
+         full disk too)"
     )]
     Full(#[source] rusqlite::Error),
     /// It cannot be written.

@@ -18,6 +18,7 @@ mod messages;
 mod open;
 mod prefix;
 mod records;
+mod reserve;
 mod row;
 mod state_directory;
 mod tasks;
@@ -33,6 +34,7 @@ pub use actions::{ActionState, Evidence, StoredAction, StoredRequest};
 pub use cache::FileKey;
 pub use error::StoreError;
 pub use layers::{LayerState, StoredLayer};
+pub use reserve::Room;
 pub use tasks::TaskOverview;
 
 use key::Key;
@@ -111,6 +113,11 @@ impl Store {
         let value = write(&Writer(Reader { connection: &transaction, key: &self.key }))?;
         transaction.commit()?;
         Ok(value)
+    }
+
+    /// Frees the space that is kept for a full disk, until the answer is dropped. It is for what gives space back.
+    pub fn make_room(&self) -> Room {
+        Room::make(&self.directory)
     }
 
     /// Looks at every page of the database, and returns what is wrong with them; nothing when all is well.

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use super::Store;
 use super::error::StoreError;
 use super::key::{self, Key};
+use super::reserve;
 use super::row::Value;
 use super::state_directory::{self, check_file};
 
@@ -30,6 +31,7 @@ pub(super) fn open(directory: &Path) -> Result<Store, StoreError> {
     }
     let key = Key::load(&directory)?;
     let (connection, log) = connect(&path).map_err(|source| at(&path, source))?;
+    reserve::keep(&directory);
     Ok(Store { directory, connection: Mutex::new(connection), key, log })
 }
 

@@ -74,11 +74,20 @@ fn fills_the_disk() {
     assert!(error.to_string().contains("nothing was recorded"), "{error}");
     assert_eq!(checked_length(&store), recorded, "it can still be read, and only what was promised is there");
 
+    while fs::write(directory.join("rest"), vec![1; 1 << 20]).is_ok() {}
+    // What the files have already is used up first.
+    while log.append(&subject(1), &event("small"), at(1)).is_ok() {}
+    let room = store.make_room();
+    recorded = append(&log, "what gives space back is recorded all the same");
+    drop(room);
+
+    fs::remove_file(directory.join("rest")).unwrap();
     fs::remove_file(&ballast).unwrap();
     assert_eq!(append(&log, "there is space again"), recorded + 1);
     drop(store);
     let store = Store::open(&state).unwrap();
     assert_eq!(checked_length(&store), recorded + 1);
+    assert!(state.join("reserve").exists(), "and some of it is kept for the next time");
 
     let rest = fs::write(directory.join("rest"), vec![1; 2 << 20]);
     assert!(rest.is_err(), "the file system is full to the last byte");

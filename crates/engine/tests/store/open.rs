@@ -45,7 +45,7 @@ fn everything_is_made_for_the_owner_alone() {
     for directory in [&state, state.parent().unwrap()] {
         assert_eq!(mode(directory), 0o700);
     }
-    assert_eq!(names(&state), ["fumehood.db", "fumehood.db-shm", "fumehood.db-wal", "key"]);
+    assert_eq!(names(&state), ["fumehood.db", "fumehood.db-shm", "fumehood.db-wal", "key", "reserve"]);
     for name in names(&state) {
         assert_eq!(mode(&state.join(&name)), 0o600, "{name}");
     }
