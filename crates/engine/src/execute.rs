@@ -78,8 +78,9 @@ impl Engine {
         run: Run,
         prepared: Prepared,
         permit: Permit,
-        io: Io,
+        mut io: Io,
     ) -> Result<Outcome, EngineError> {
+        io.about_to_start();
         let (started, report) = match self.start(about, &run, prepared, permit)? {
             Ok(started) => started,
             Err(error) => {

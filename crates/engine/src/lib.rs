@@ -64,7 +64,7 @@ pub use handle::Order;
 pub use outcome::{Finished, NotStarted, Outcome};
 pub use outputs::KeptOutput;
 pub use review::{Review, Scope};
-pub use sandbox::{Controller, Handle, Io, Request, Silent, Sink, Stream, controller};
+pub use sandbox::{Controller, Handle, Io, Phase, Request, Silent, Sink, Stream, controller};
 pub use tasks::TaskChoice;
 pub use workspace::{Workspace, check_input};
 

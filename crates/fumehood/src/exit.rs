@@ -44,6 +44,7 @@ impl Exit {
     pub fn of(ending: &Ending) -> Self {
         match ending.exit_code() {
             124 if !matches!(ending, Ending::Exited { .. }) => Self::TimedOut,
+            125 if matches!(ending, Ending::NoDirectory { .. }) => Self::Failed,
             127 if matches!(ending, Ending::NotFound) => Self::NoProgram,
             code if code > 128 && !matches!(ending, Ending::Exited { .. }) => Self::Signal(code - 128),
             code => Self::Command(code),
@@ -84,5 +85,6 @@ mod tests {
         assert_eq!(Exit::of(&Ending::NotFound), Exit::NoProgram);
         assert_eq!(Exit::of(&Ending::Stopped).code(), 137);
         assert_eq!(Exit::of(&Ending::NotExecutable { errno: 13 }).code(), 126);
+        assert_eq!(Exit::of(&Ending::NoDirectory { errno: 2 }), Exit::Failed);
     }
 }

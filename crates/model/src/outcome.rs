@@ -42,6 +42,11 @@ pub enum Ending {
         /// The error number.
         errno: i32,
     },
+    /// The directory in which it was to start could not be entered, so it was not started.
+    NoDirectory {
+        /// The error number of `chdir`.
+        errno: i32,
+    },
 }
 
 impl Ending {
@@ -55,6 +60,8 @@ impl Ending {
             Self::Limit { .. } | Self::Stopped | Self::UnlistedProgram { .. } => 128 + 9,
             Self::NotFound => 127,
             Self::NotExecutable { .. } => 126,
+            // Nothing was started: that is no answer of the command.
+            Self::NoDirectory { .. } => 125,
         }
     }
 
@@ -75,9 +82,16 @@ impl fmt::Display for Ending {
                 write!(f, "tried to start `{file}`, which its grant does not list, and was ended")
             }
             Self::NotFound => f.write_str("was not found in the sandbox"),
-            Self::NotExecutable { errno } => write!(f, "could not be started (error {errno})"),
+            Self::NotExecutable { errno } => write!(f, "could not be started: {}", error_of(*errno)),
+            Self::NoDirectory { errno } => {
+                write!(f, "was not started, its directory could not be entered: {}", error_of(*errno))
+            }
         }
     }
+}
+
+fn error_of(errno: i32) -> std::io::Error {
+    std::io::Error::from_raw_os_error(errno)
 }
 
 /// What the action used.
@@ -113,5 +127,6 @@ mod tests {
         assert_eq!(Ending::Limit { limit: LimitKind::Memory }.exit_code(), 137);
         assert_eq!(Ending::NotFound.exit_code(), 127);
         assert_eq!(Ending::NotExecutable { errno: 13 }.exit_code(), 126);
+        assert_eq!(Ending::NoDirectory { errno: 2 }.exit_code(), 125);
     }
 }

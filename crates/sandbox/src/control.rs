@@ -1,7 +1,9 @@
 //! Requests to a running command from other threads: signals, stops and window sizes.
 
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -24,18 +26,36 @@ pub enum Request {
     },
 }
 
+/// How far the command is that is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// It has not been started: requests wait for it.
+    Waiting,
+    /// It runs, and is asked at once.
+    Running,
+    /// It has ended: nobody hears a request any more.
+    Over,
+}
+
 /// The end that the supervisor listens to.
-#[derive(Debug)]
 pub struct Controller {
     requests: Receiver<Request>,
-    wake_up: Arc<OwnedFd>,
+    shared: Arc<Shared>,
+    on_start: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// The end that asks.
 #[derive(Debug, Clone)]
 pub struct Handle {
     requests: Sender<Request>,
-    wake_up: Arc<OwnedFd>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    wake_up: OwnedFd,
+    /// The phase, as its number.
+    phase: AtomicU8,
 }
 
 /// Makes both ends.
@@ -43,10 +63,11 @@ pub struct Handle {
 /// # Errors
 /// When no descriptor can be had.
 pub fn controller() -> std::io::Result<(Handle, Controller)> {
-    let wake_up = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+    let wake_up = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let shared = Arc::new(Shared { wake_up, phase: AtomicU8::new(Phase::Waiting as u8) });
     let (sender, receiver) = channel();
-    let handle = Handle { requests: sender, wake_up: Arc::clone(&wake_up) };
-    Ok((handle, Controller { requests: receiver, wake_up }))
+    let handle = Handle { requests: sender, shared: Arc::clone(&shared) };
+    Ok((handle, Controller { requests: receiver, shared, on_start: None }))
 }
 
 impl Handle {
@@ -54,20 +75,56 @@ impl Handle {
     pub fn ask(&self, request: Request) {
         if self.requests.send(request).is_ok() {
             // A full counter is awake already.
-            let _ = rustix::io::write(&*self.wake_up, &1u64.to_ne_bytes());
+            let _ = rustix::io::write(&self.shared.wake_up, &1u64.to_ne_bytes());
+        }
+    }
+
+    /// Tells how far the command is.
+    pub fn phase(&self) -> Phase {
+        match self.shared.phase.load(Ordering::Acquire) {
+            phase if phase == Phase::Waiting as u8 => Phase::Waiting,
+            phase if phase == Phase::Running as u8 => Phase::Running,
+            _ => Phase::Over,
         }
     }
 }
 
 impl Controller {
+    /// Has something done when the command is about to be started.
+    #[must_use]
+    pub fn on_start(mut self, work: impl FnOnce() + Send + 'static) -> Self {
+        self.on_start = Some(Box::new(work));
+        self
+    }
+
+    /// Notes that the command is about to be started: from here on it is what requests are for.
+    pub fn begin(&mut self) {
+        self.shared.phase.store(Phase::Running as u8, Ordering::Release);
+        if let Some(work) = self.on_start.take() {
+            work();
+        }
+    }
+
     pub(crate) fn wake_up(&self) -> BorrowedFd<'_> {
-        self.wake_up.as_fd()
+        self.shared.wake_up.as_fd()
     }
 
     /// Returns what was asked since the last time.
     pub(crate) fn requests(&self) -> Vec<Request> {
         // Only says that there is something to hear.
-        let _ = rustix::io::read(&*self.wake_up, &mut [0; 8]);
+        let _ = rustix::io::read(&self.shared.wake_up, &mut [0; 8]);
         self.requests.try_iter().collect()
+    }
+}
+
+impl fmt::Debug for Controller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Controller").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Controller {
+    fn drop(&mut self) {
+        self.shared.phase.store(Phase::Over as u8, Ordering::Release);
     }
 }

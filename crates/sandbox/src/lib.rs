@@ -40,7 +40,7 @@ mod tool;
 mod wait;
 
 pub use cgroup::leave_own_group;
-pub use control::{Controller, Handle, Request, controller};
+pub use control::{Controller, Handle, Phase, Request, controller};
 pub use error::SandboxError;
 pub use groups::remove_leftover_groups;
 pub use mutants::{MUTANTS, Mutant};

@@ -41,6 +41,15 @@ pub struct Io {
     pub controller: Option<Controller>,
 }
 
+impl Io {
+    /// Notes that the command is about to be started, for whoever steers it.
+    pub fn about_to_start(&mut self) {
+        if let Some(controller) = &mut self.controller {
+            controller.begin();
+        }
+    }
+}
+
 /// What came out of a run. Nothing in it is trusted: `inspect` is the only reader of its files.
 #[derive(Debug)]
 pub struct Execution {
@@ -105,7 +114,8 @@ impl Prepared {
     ///
     /// # Errors
     /// When the permit grants something else than the sandbox was built for, or the sandbox is lost.
-    pub fn run(self, permit: Permit, io: Io) -> Result<Execution, SandboxError> {
+    pub fn run(self, permit: Permit, mut io: Io) -> Result<Execution, SandboxError> {
+        io.about_to_start();
         self.start(permit)?.follow(io)
     }
 
@@ -333,7 +343,8 @@ impl<'a> Running<'a> {
                 self.recorder.used(Duration::from_micros(cpu_us), Bytes::new(max_rss_kib << 10));
                 self.end(ending_of(status));
             }
-            FromSandbox::ExecFailed { errno, .. } => self.end(match errno {
+            FromSandbox::ExecFailed { errno, directory: true } => self.end(Ending::NoDirectory { errno }),
+            FromSandbox::ExecFailed { errno, directory: false } => self.end(match errno {
                 libc::ENOENT | libc::ENOTDIR => Ending::NotFound,
                 errno => Ending::NotExecutable { errno },
             }),

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use engine::{Engine, Io, Order, Outcome, Request, Sink, controller};
 use model::ActionId;
@@ -36,6 +36,15 @@ pub(super) fn launch(
 ) -> Result<ActionDocument, CliError> {
     let (handle, controller) =
         controller().map_err(CliError::system("make a descriptor to steer the command by"))?;
+    let forwarding = Forwarding::start(handle.clone(), context.console)?;
+    // Until the command has the keyboard, Ctrl-C is for us.
+    let raw = Arc::new(Mutex::new(None));
+    let (keyboard, wanted) = (Arc::clone(&raw), streams.terminal);
+    let controller = controller.on_start(move || {
+        if let Ok(mut raw) = keyboard.lock() {
+            *raw = wanted.then(Raw::enter).flatten();
+        }
+    });
     if let Some((rows, columns)) = terminal::size().filter(|_| streams.terminal) {
         handle.ask(Request::Resize { rows, columns });
     }
@@ -45,8 +54,6 @@ pub(super) fn launch(
         stderr: sink(context, streams, io::stderr().is_terminal()),
         controller: Some(controller),
     };
-    let forwarding = Forwarding::start(handle)?;
-    let raw = streams.terminal.then(Raw::enter).flatten();
     let waiting = || {
         context.console.say(
             "fumehood: another action of this task is running; waiting for its end (--fork does not wait)",

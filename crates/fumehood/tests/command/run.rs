@@ -239,6 +239,11 @@ fn a_command_starts_where_the_person_stands() {
     assert_eq!(answer.out.trim(), bench.file("src").to_str().expect("text"));
     let named = bench.run(&["run", "-q", "-C", "docs", "--", "cat", "page"]);
     assert_eq!(named.out, "page\n");
+    let nowhere = bench.run(&["run", "-C", "nowhere", "--", "touch", "here"]);
+    assert_eq!(nowhere.code, Some(125), "{nowhere:?}");
+    assert!(nowhere.err.contains("its directory could not be entered: No such file"), "{nowhere:?}");
+    assert_eq!(bench.json(&["show", "--json"])["ran"], "no");
+    assert!(bench.run(&["why"]).out.contains("--cwd"));
 }
 
 #[test]
@@ -289,6 +294,30 @@ fn the_second_of_two_waits_or_runs_on_a_fork() {
     let waited = bench.run(&["run", "--task", &task, "--", "cat", "order"]);
     assert!(waited.out == "first\n" && waited.err.contains("waiting for its end"), "{waited:?}");
     assert!(first.wait().expect("it ends").success());
+}
+
+#[test]
+fn who_interrupts_before_the_command_is_started_does_not_wait_for_it() {
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::io::{BufRead, BufReader};
+    use std::os::unix::process::ExitStatusExt;
+
+    let bench = Bench::new();
+    let mut first = bench.start(&["run", "--", "sh", "-c", "echo started; exec sleep 60"]);
+    let mut printed = BufReader::new(first.stdout.take().expect("is piped")).lines();
+    assert_eq!(printed.next().expect("it prints").expect("text"), "started");
+    for (signal, number) in [(Signal::INT, 2), (Signal::TERM, 15)] {
+        let mut second = bench.start(&["run", "--", "true"]);
+        let mut said = BufReader::new(second.stderr.take().expect("is piped")).lines().map_while(Result::ok);
+        assert!(said.any(|line| line.contains("waiting for its end")));
+        kill_process(Pid::from_child(&second), signal).expect("it lives");
+        assert!(said.any(|line| line.contains("nothing ran")), "{number}");
+        assert_eq!(second.wait().expect("it ends").signal(), Some(number));
+    }
+    kill_process(Pid::from_child(&first), Signal::TERM).expect("it lives");
+    assert!(!first.wait().expect("it ends").success());
+    let tasks = bench.json(&["task", "list", "--json"]);
+    assert_eq!(tasks["tasks"][0]["actions"], 1, "{tasks:#}");
 }
 
 #[test]

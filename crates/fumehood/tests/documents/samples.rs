@@ -204,6 +204,7 @@ pub(crate) fn endings() -> Vec<Ending> {
         Ending::Stopped,
         Ending::NotFound,
         Ending::NotExecutable { errno: 13 },
+        Ending::NoDirectory { errno: 2 },
         Ending::UnlistedProgram { file: text(HOSTILE) },
     ];
     endings.extend(LimitKind::ALL.map(|limit| Ending::Limit { limit }));

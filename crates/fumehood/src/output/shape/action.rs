@@ -510,7 +510,10 @@ impl ActionDocument {
         (self.state, self.ran, self.exit_code) = match (&self.end, &self.not_started, &self.sandbox, allowed)
         {
             (Some(end), ..) => {
-                let never = matches!(end.ending, Ending::NotFound | Ending::NotExecutable { .. });
+                let never = matches!(
+                    end.ending,
+                    Ending::NotFound | Ending::NotExecutable { .. } | Ending::NoDirectory { .. }
+                );
                 (State::Ended, if never { Ran::No } else { Ran::Yes }, Some(Exit::of(&end.ending).code()))
             }
             (None, Some(_), ..) => (State::NotStarted, Ran::No, Some(Exit::Failed.code())),

@@ -149,6 +149,7 @@ pub(super) fn ending(generator: &mut SchemaGenerator) -> Schema {
         object(json!({"ended": {"const": "limit"}, "limit": {"type": "string"}})),
         object(json!({"ended": {"enum": ["stopped", "not-found"]}})),
         object(json!({"ended": {"const": "not-executable"}, "errno": {"type": "integer"}})),
+        object(json!({"ended": {"const": "no-directory"}, "errno": {"type": "integer"}})),
         object(json!({"ended": {"const": "unlisted-program"}, "file": generator.subschema_for::<Name>()})),
     ]})
 }

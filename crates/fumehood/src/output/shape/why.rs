@@ -154,6 +154,11 @@ fn by_end(end: &EndPart, limits: Option<&LimitsPart>) -> Option<Cause> {
             let why = std::io::Error::from_raw_os_error(*errno);
             Cause::new("not-executable", format!("the program could not be started: {why}"))
         }
+        Ending::NoDirectory { errno } => {
+            let why = std::io::Error::from_raw_os_error(*errno);
+            Cause::new("no-directory", format!("the directory in which it was to start could not be entered: {why}"))
+                .next("name a directory of the workspace with `--cwd`; what `--hide` and `--only` leave out is not there")
+        }
     };
     Some(cause)
 }
