@@ -228,8 +228,10 @@ impl Engine {
     ) -> Result<NotStarted, EngineError> {
         let not_started = NotStarted {
             action: action.clone(),
-            reason: error.to_string(),
-            cause: std::error::Error::source(error).map(ToString::to_string),
+            reason: match std::error::Error::source(error) {
+                Some(cause) => format!("{error}: {cause}"),
+                None => error.to_string(),
+            },
             shortfalls: match error {
                 SandboxError::NotEnforceable(shortfalls) => shortfalls.clone(),
                 _ => Vec::new(),

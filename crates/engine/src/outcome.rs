@@ -38,10 +38,8 @@ pub enum Outcome {
 pub struct NotStarted {
     /// The action.
     pub action: ActionId,
-    /// The reason, for people.
+    /// The reason, for people, with what the kernel said.
     pub reason: String,
-    /// What the kernel said, when it said something.
-    pub cause: Option<String>,
     /// Layers that could not be held.
     pub shortfalls: Vec<Shortfall>,
     /// Probes that did not hold.

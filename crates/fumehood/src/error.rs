@@ -93,6 +93,11 @@ impl CliError {
         ErrorDocument { error: ErrorPart { message, causes, ran, exit_code: Exit::Failed.code() } }
     }
 
+    /// Returns the error and what it came from on one line.
+    pub fn line(&self) -> String {
+        [self.to_string()].into_iter().chain(self.causes()).collect::<Vec<_>>().join(": ")
+    }
+
     /// Returns the error for people: what went wrong, what it came from, and whether a command ran.
     pub fn text(&self) -> String {
         let mut text = self.to_string();

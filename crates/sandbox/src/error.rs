@@ -104,6 +104,13 @@ fn hint(step: &str, errno: i32) -> &'static str {
             " (its file system shows no file under another owner, as an overlay in a container: work on a volume, or as \
              the user that owns it)"
         }
+        (_, libc::ENOSPC | libc::EDQUOT) => {
+            " (`--disk` and `--files` say how much it may write, and what it is built of needs some of that; or the disk \
+             of the state directory is full)"
+        }
+        ("prober" | "runner", libc::EAGAIN) => {
+            " (it needs a few processes for itself: grant more with `--pids`)"
+        }
         ("seccomp", _) => {
             " (this kernel has no system call filter with notifications: Linux 5.9 or later is needed)"
         }

@@ -195,9 +195,7 @@ impl Git<'_> {
         match self.engine.help(self.task, helper)? {
             Outcome::Finished(finished) => Ok(finished),
             Outcome::NotStarted(not_started) => {
-                let cause = not_started.cause.map(|cause| format!(" ({cause})")).unwrap_or_default();
-                Err(self
-                    .failed(format!("the sandbox for git could not be built: {}{cause}", not_started.reason)))
+                Err(self.failed(format!("the sandbox for git could not be built: {}", not_started.reason)))
             }
             Outcome::Denied { action, .. } | Outcome::NeedsApproval { action, .. } => {
                 Err(self.failed(format!("policy does not allow git: `fumehood why {action}` says more")))

@@ -28,7 +28,7 @@ pub(super) fn doctor(context: &Context<'_>, args: &DoctorArgs) -> Result<Exit, C
     let mut document = empty(&profile);
     match tried(context, profile) {
         Ok(outcome) => fill(&mut document, outcome),
-        Err(error) => document.failure = Some(error.text()),
+        Err(error) => document.failure = Some(error.line()),
     }
     document.host = host::facts(context);
     drop(progress);
@@ -87,8 +87,7 @@ fn fill(document: &mut DoctorDocument, outcome: Outcome) {
             document.teardown = Some(finished.teardown);
         }
         Outcome::NotStarted(not_started) => {
-            let cause = not_started.cause.map(|cause| format!(": {cause}")).unwrap_or_default();
-            document.failure = Some(not_started.reason + &cause);
+            document.failure = Some(not_started.reason);
             document.held = not_started.shortfalls.iter().map(held_here).collect();
             document.shortfalls = not_started.shortfalls;
             document.probes = not_started.failed_probes;
