@@ -78,9 +78,8 @@ impl Engine {
         run: Run,
         prepared: Prepared,
         permit: Permit,
-        mut io: Io,
+        io: Io,
     ) -> Result<Outcome, EngineError> {
-        io.about_to_start();
         let (started, report) = match self.start(about, &run, prepared, permit)? {
             Ok(started) => started,
             Err(error) => {

@@ -69,7 +69,7 @@ impl Engine {
         task: &Task,
         order: Order,
         manner: Manner<'_>,
-        io: Io,
+        mut io: Io,
         waiting: impl FnOnce(),
     ) -> Result<Outcome, EngineError> {
         self.refuse_secret_values(&order.request)?;
@@ -93,6 +93,8 @@ impl Engine {
             Some(service) => self.gate.decide_internal(action, service, &facts),
             None => self.gate.decide(action, &facts),
         };
+        // What is asked from here on is asked of an action that is on the record.
+        io.about_to_start();
         let (receipt, prepared) =
             self.record_and_prepare(&about, &requested, &stored, &decision, (run, waiting))?;
         fail_point::reached("decision: it is on the record");

@@ -29,9 +29,9 @@ pub enum Request {
 /// How far the command is that is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// It has not been started: requests wait for it.
+    /// It is not even sure that there will be one.
     Waiting,
-    /// It runs, and is asked at once.
+    /// It runs, or is about to: requests wait for its start.
     Running,
     /// It has ended: nobody hears a request any more.
     Over,

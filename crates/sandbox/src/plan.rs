@@ -276,9 +276,12 @@ impl Builder<'_> {
             self.steps.push(Step::Symlink { target: target.into(), points_to: points_to.into() });
         }
         self.steps.push(Step::Terminals);
+        self.steps.push(Step::Queues);
         self.private("shm", "/dev/shm", 0o1777);
         // Devices are written through their own permissions.
         self.writable.insert(PathBuf::from("/dev"));
+        // The kernel looks for a queue in a mount of its own, which is below nothing: its top needs a rule.
+        self.writable.insert(PathBuf::from("/dev/mqueue"));
     }
 
     fn proc_and_landlock(&mut self) {

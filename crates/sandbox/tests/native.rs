@@ -71,3 +71,26 @@ fn a_state_directory_with_a_long_path_is_no_obstacle() {
     let run = bench.run(&["true"]);
     assert!(run.succeeded(), "{:?}", run.0.ending);
 }
+
+/// Both families of System V and POSIX: what they make belongs to the sandbox's own namespace, and may be made there.
+#[test]
+fn message_queues_semaphores_and_shared_memory_can_be_made() {
+    let mut bench = Bench::new();
+    let script = r#"
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+CREATE = os.O_CREAT | os.O_RDWR
+libc.sem_open.restype = ctypes.c_void_p
+made = {
+    "mq_open": libc.mq_open(b"/queue", CREATE, 0o600, None) >= 0,
+    "shm_open": libc.shm_open(b"/memory", CREATE, 0o600) >= 0,
+    "sem_open": libc.sem_open(b"/semaphore", CREATE, 0o600, 1) is not None,
+    "msgget": libc.msgget(7, 0o1600) >= 0,
+    "shmget": libc.shmget(7, 4096, 0o1600) >= 0,
+    "semget": libc.semget(7, 1, 0o1600) >= 0,
+}
+print([name for name, well in made.items() if not well])
+"#;
+    let run = bench.run(&["python3", "-c", script]);
+    assert_eq!(run.stdout(), "[]\n", "{} {}", run.0.ending, run.stderr());
+}

@@ -49,9 +49,7 @@ fn build_and_supervise(given: Given) -> Done {
     let start = Instant::now();
     // The command must not be able to see the launcher's own file, nor the descriptors of the supervisor.
     identity::map(plan.identity)?;
-    if !leaves_out(&plan, "cgroup-namespace") {
-        sys::own_cgroup_namespace().during("namespaces", "control groups")?;
-    }
+    sys::unshare(sys::late_namespace_flags(&plan)).during("namespaces", "control groups and queues")?;
     root::detach_propagation()?;
     let sources = match sources {
         Some(sources) => sources,

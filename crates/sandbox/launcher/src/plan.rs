@@ -234,6 +234,8 @@ pub enum Step {
     },
     /// `/dev/pts` of the sandbox's own, and `/dev/ptmx`.
     Terminals,
+    /// `/dev/mqueue`, the message queues of the sandbox's own IPC namespace.
+    Queues,
     /// `/proc` of the sandbox's own process namespace.
     Proc,
     /// Covers a file with an empty one and a directory with an empty one; nothing happens when it is missing.

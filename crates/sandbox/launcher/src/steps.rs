@@ -90,6 +90,7 @@ impl<'a> Steps<'a> {
             }
             Step::Device { name } => self.device(name),
             Step::Terminals => self.terminals(),
+            Step::Queues => self.queues(),
             Step::Proc => self.proc(),
             Step::Mask { target } => self.mask(target),
             Step::Cover { target, contents } => self.cover_with(target, contents),
@@ -371,6 +372,15 @@ impl<'a> Steps<'a> {
         self.symlink(b"/dev/ptmx", b"pts/ptmx")
     }
 
+    fn queues(&self) -> Done {
+        make_directories(self.root()?, b"/dev/mqueue", 0o755)?;
+        match make_filesystem("mqueue", &[], PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC) {
+            // A kernel without POSIX message queues.
+            Err(failure) if failure.errno == libc::ENODEV => Ok(()),
+            mount => self.attach_at(&mount?, b"/dev/mqueue"),
+        }
+    }
+
     fn proc(&self) -> Done {
         let mount = make_filesystem("proc", &[], PLAIN | MountAttrFlags::MOUNT_ATTR_NOEXEC)?;
         make_directories(self.root()?, b"/proc", 0o555)?;
@@ -452,7 +462,7 @@ fn step_name(step: &Step) -> &'static str {
         Step::ReadOnly { .. } | Step::ReadWrite { .. } => "binds",
         Step::Private { .. } | Step::PrivateOverlay { .. } | Step::GitDirectory { .. } => "private",
         Step::Workspace { .. } => "workspace",
-        Step::Device { .. } | Step::Terminals => "devices",
+        Step::Device { .. } | Step::Terminals | Step::Queues => "devices",
         Step::Proc => "proc",
         Step::Mask { .. } | Step::Cover { .. } | Step::Freeze { .. } => "masks",
     }

@@ -26,16 +26,28 @@ pub(crate) enum Cloned {
 
 /// Returns the namespaces in which the first process is made, less the one that a mutant leaves out.
 pub(crate) fn namespace_flags(plan: &Plan) -> u64 {
-    // The network is there already: see `network.rs`.
-    const NAMESPACES: [(&str, i32); 5] = [
+    // The network is there already: see `network.rs`. Two are made later: see `late_namespace_flags`.
+    const NAMESPACES: [(&str, i32); 4] = [
         ("user-namespace", libc::CLONE_NEWUSER),
         ("mount-namespace", libc::CLONE_NEWNS),
         ("pid-namespace", libc::CLONE_NEWPID),
-        ("ipc-namespace", libc::CLONE_NEWIPC),
         ("uts-namespace", libc::CLONE_NEWUTS),
     ];
-    let kept = NAMESPACES.into_iter().filter(|(name, _)| !leaves_out(plan, name));
-    kept.fold(0, |flags, (_, flag)| flags | u64::from(flag.cast_unsigned()))
+    u64::from(flags_of(plan, &NAMESPACES).cast_unsigned())
+}
+
+/// Returns the namespaces that the first process makes for itself, less the one that a mutant leaves out.
+///
+/// The control groups of the process become the top of what it sees of them: it must be in them already, while a namespace
+/// that is made together with the process shows those of the parent as the top. The directory of message queues belongs to
+/// who makes it: that must be a user whom the user namespace knows, or nobody can make a queue.
+pub(crate) fn late_namespace_flags(plan: &Plan) -> i32 {
+    flags_of(plan, &[("cgroup-namespace", libc::CLONE_NEWCGROUP), ("ipc-namespace", libc::CLONE_NEWIPC)])
+}
+
+fn flags_of(plan: &Plan, namespaces: &[(&str, i32)]) -> i32 {
+    let kept = namespaces.iter().filter(|(name, _)| !leaves_out(plan, name));
+    kept.fold(0, |flags, (_, flag)| flags | flag)
 }
 
 /// Makes the namespaces, with a child in them. The child is the supervisor's (`CLONE_PARENT`), so that the
@@ -64,12 +76,6 @@ pub(crate) fn clone_into_namespaces(flags: u64, group: Option<&OwnedFd>) -> io::
             Ok(Cloned::Parent { pid: i32::try_from(pid).unwrap_or(i32::MAX), pidfd })
         }
     }
-}
-
-/// Makes the control groups of this process the top of what it sees of them. It must be in them already: a namespace
-/// that is made together with the process shows those of the parent as the top.
-pub(crate) fn own_cgroup_namespace() -> io::Result<()> {
-    unshare(libc::CLONE_NEWCGROUP)
 }
 
 /// Puts this process into new namespaces of these kinds (`unshare(2)`).
