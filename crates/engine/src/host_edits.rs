@@ -5,6 +5,8 @@
 //! did not change, which nobody watches; and not to take such a run for evidence.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
 use inspect::tree::{Stack, Time};
 use inspect::{Report, Tree};
@@ -26,16 +28,12 @@ pub(crate) fn since(
 ) -> Result<Vec<OsText>, EngineError> {
     let mut edited: BTreeSet<OsText> =
         seen.edited().filter(|path| !is_git(path)).cloned().map(OsText::from).collect();
-    let mut directories = BTreeSet::new();
-    for change in &report.changes {
-        directories.extend(change.path.as_path().ancestors().skip(1).map(std::path::Path::to_owned));
-    }
-    let is_top = |path: &std::path::Path| path.as_os_str().is_empty();
-    if directories.iter().any(|path| is_top(path)) && changed_of_top(base)? > started {
+    if !report.changes.is_empty() && changed_of_top(base)? > started {
         edited.insert(OsText::literal("."));
     }
     let mut finder = Stack::new(Vec::new(), vec![base.clone()]).before();
-    let below = directories.iter().filter_map(|path| WorkspacePath::parse(path).ok());
+    let directories = directories_around(report);
+    let below = directories.into_iter().filter_map(|path| WorkspacePath::parse(OsStr::from_bytes(path)).ok());
     let commit = COMMIT.iter().filter_map(|path| WorkspacePath::parse(path).ok());
     for path in below.filter(|path| !is_git(path)).chain(commit) {
         // A directory that may not be entered tells nothing.
@@ -47,6 +45,21 @@ pub(crate) fn since(
     Ok(edited.into_iter().collect())
 }
 
+/// Returns the directories that changes are in, but for the top, in their order.
+fn directories_around(report: &Report) -> BTreeSet<&[u8]> {
+    let mut directories = BTreeSet::new();
+    for change in &report.changes {
+        let mut path = change.path.as_bytes();
+        // What is around a directory that was met was met with it.
+        while let Some(end) = path.iter().rposition(|byte| *byte == b'/')
+            && directories.insert(&path[..end])
+        {
+            path = &path[..end];
+        }
+    }
+    directories
+}
+
 fn is_git(path: &WorkspacePath) -> bool {
     path.as_path().starts_with(".git")
 }
@@ -55,4 +68,27 @@ fn changed_of_top(base: &Tree) -> Result<Time, EngineError> {
     let found = statx(base, c"", AtFlags::EMPTY_PATH, StatxFlags::CTIME)
         .map_err(|errno| EngineError::file("look at", "the workspace")(errno.into()))?;
     Ok(Time { seconds: found.stx_ctime.tv_sec, nanos: found.stx_ctime.tv_nsec })
+}
+
+#[cfg(test)]
+mod tests {
+    use inspect::layer::{self, Bounds};
+
+    use super::*;
+
+    #[test]
+    fn each_directory_around_a_change_is_looked_at_once() {
+        let place = tempfile::tempdir().expect("a directory");
+        let (upper, base) = (place.path().join("upper"), place.path().join("base"));
+        std::fs::create_dir_all(upper.join("a/b/c")).expect("makes directories");
+        std::fs::create_dir_all(&base).expect("makes a directory");
+        for file in ["a/b/c/x", "a/b/y", "z"] {
+            std::fs::write(upper.join(file), "x").expect("writes");
+        }
+        let tree = |path| Tree::open(path).expect("opens");
+        let stack = Stack::new(vec![tree(&upper)], vec![tree(&base)]);
+        let report = layer::read(&stack, Bounds::default()).expect("is read");
+        let found: Vec<&[u8]> = directories_around(&report).into_iter().collect();
+        assert_eq!(found, [&b"a"[..], b"a/b", b"a/b/c"]);
+    }
 }
