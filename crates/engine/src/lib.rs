@@ -87,12 +87,15 @@ impl Engine {
     /// # Errors
     /// When the state cannot be opened, is not ours alone, or does not match its record.
     pub fn open(config: Config) -> Result<Self, EngineError> {
-        let log = Log::open(Store::open(&config.state_dir)?)?;
-        let gate = match Policy::default_bundle() {
-            Ok(policy) => Gate::new(policy, None),
-            // Without a policy everything is denied, and every denial says why.
-            Err(error) => Gate::closed(&error),
-        };
+        // Reading the policy takes about as long as opening the state.
+        let (gate, log) = std::thread::scope(|scope| {
+            let gate = scope.spawn(gate);
+            let log = Store::open(&config.state_dir).map_err(EngineError::from);
+            let log = log.and_then(|store| Ok(Log::open(store)?));
+            (gate.join(), log)
+        });
+        let gate = gate.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let log = log?;
         let mut engine = Self { config, log, gate, settled: Vec::new(), parked: Mutex::default() };
         engine.settled = engine.recover()?;
         Ok(engine)
@@ -129,6 +132,14 @@ impl Engine {
         let time = clock::now();
         let _noted = self.log.append_with(about, event, time, |writer| also(writer, time))?;
         Ok(())
+    }
+}
+
+/// Reads the policy. Without one everything is denied, and every denial says why.
+fn gate() -> Gate {
+    match Policy::default_bundle() {
+        Ok(policy) => Gate::new(policy, None),
+        Err(error) => Gate::closed(&error),
     }
 }
 
