@@ -283,7 +283,12 @@ fn started(run: &Run, report: &Built) -> Event {
 }
 
 fn masked(run: &Run) -> Vec<OsText> {
-    run.start.masked.iter().cloned().map(OsText::from).collect()
+    let inputs = run
+        .start
+        .masked_inputs
+        .iter()
+        .filter_map(|path| OsText::try_from(path.clone().into_os_string()).ok());
+    run.start.masked.iter().cloned().map(OsText::from).chain(inputs).collect()
 }
 
 /// Returns a moment by the clock that the kernel gives files.

@@ -15,6 +15,7 @@ use crate::checkpoint::Lowers;
 use crate::error::EngineError;
 use crate::git_dirs;
 use crate::handle::{Manner, Order};
+use crate::inputs::is_in_an_input;
 use crate::store::StoredLayer;
 use crate::workspace::Workspace;
 
@@ -41,6 +42,8 @@ pub(crate) struct Start {
     pub(crate) identity: Identity,
     /// What is covered: credential files, and what the order hides.
     pub(crate) masked: Vec<WorkspacePath>,
+    /// Files of the inputs that are not shown as they are, by their paths inside.
+    pub(crate) masked_inputs: Vec<PathBuf>,
     /// What is shown with other contents than it has.
     pub(crate) covers: Vec<(PathBuf, Vec<u8>)>,
     /// The layer that a mutant of the builder leaves out.
@@ -70,6 +73,11 @@ impl Start {
         let git_directory = repository.map(|path| GitDirectory { path, layers: git });
         let on_disk = std::fs::metadata(&base).map_err(EngineError::file("look at", &base))?;
         let (masked, mut covers) = engine.masked(&task.id, &base, &lowers, order)?;
+        // What our own helpers are given is a repository as git needs it.
+        let inputs = if is_helper { &[][..] } else { &order.grant.inputs };
+        covers.extend(engine.covers_of_inputs(inputs)?);
+        let masked_inputs = covers.iter().map(|(path, _)| path).filter(|path| is_in_an_input(path, inputs));
+        let masked_inputs = masked_inputs.cloned().collect();
         if let Some(git) = &git_directory {
             covers.extend(git_dirs::repository_cover(&open(&git.layers, &git.path)?, &git.path));
         }
@@ -84,6 +92,7 @@ impl Start {
             workspace: order.workspace.clone(),
             identity: engine.run_identity(&order.workspace),
             masked,
+            masked_inputs,
             covers,
             mutant: order.mutant.clone(),
             is_helper,

@@ -83,26 +83,6 @@ fn refuse_shared_places(path: &Path, home: &Path, state: &Path) -> Result<(), En
     if odd { Err(refuse(path, "its path is not plain")) } else { Ok(()) }
 }
 
-/// Refuses an input that shows what no sandbox may see, whoever names it: the record, or processes of the host.
-///
-/// # Errors
-/// When it overlaps the state directory or lies in `/proc`. `path` is absolute and without links.
-pub fn check_input(path: &Path, state: &Path) -> Result<(), EngineError> {
-    let refuse = |why: &str| Err(EngineError::Input { path: path.to_owned(), why: why.to_owned() });
-    // People keep data in memory there, like on any disk.
-    let in_memory = path.starts_with("/dev/shm") && path != Path::new("/dev/shm");
-    let of_the_kernel = ["/proc", "/sys", "/dev"].iter().any(|place| path.starts_with(place));
-    if path == Path::new("/") || of_the_kernel && !in_memory {
-        return refuse("it belongs to the system; name the files that are needed");
-    }
-    if path.starts_with(state) || state.starts_with(path) {
-        return refuse(
-            "it overlaps the state directory, which no sandbox may see; name what is needed of it",
-        );
-    }
-    Ok(())
-}
-
 /// An ordinary user may only lend out what is their own. Root runs the command as the owner.
 fn refuse_other_owner(path: &Path, owner: Identity) -> Result<(), EngineError> {
     let us = rustix::process::geteuid();
@@ -144,16 +124,6 @@ mod tests {
     fn places_that_are_no_project_are_refused() {
         for place in ["/", "/usr", "/etc", "/proc/self", "/dev/null", "/nonexistent"] {
             assert!(matches!(find(Path::new(place)), Err(EngineError::Workspace { .. })), "{place}");
-        }
-    }
-
-    #[test]
-    fn data_in_memory_may_be_an_input_and_what_is_the_kernel_s_may_not() {
-        let check = |path: &str| check_input(Path::new(path), Path::new("/var/state")).is_ok();
-        assert!(check("/dev/shm/data") && check("/data") && check("/process"));
-        for path in ["/", "/dev", "/dev/shm", "/dev/sda", "/proc/1", "/sys/kernel", "/var", "/var/state/key"]
-        {
-            assert!(!check(path), "{path}");
         }
     }
 

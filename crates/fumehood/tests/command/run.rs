@@ -198,6 +198,33 @@ fn an_input_is_shown_read_only_under_its_name() {
 }
 
 #[test]
+fn credentials_in_an_input_are_covered_and_one_alone_is_no_input() {
+    let bench = Bench::new();
+    for (file, text) in [
+        ("data/set", "numbers\n"),
+        ("data/.env", "API_TOKEN=9f8c2d7e41b05a6f\n"),
+        (
+            "data/a/.git/config",
+            "[core]\n[remote \"o\"]\nurl = https://me:hunter22secret@example.org/long/path\n",
+        ),
+        ("data/b/.git/config", "[remote \"o\"]\nurl = https://me:other2secret@example.org/x\n"),
+    ] {
+        fs::create_dir_all(bench.path(file).parent().expect("has one")).expect("makes directories");
+        fs::write(bench.path(file), text).expect("writes");
+    }
+    let input = |file: &str| format!("data={}", bench.path(file).display());
+    let line = "cd /inputs/data; cat set .env; grep -h url a/.git/config; echo; cat b/.git/config";
+    let answer = bench.run(&["run", "-q", "--input", &input("data"), "--", "sh", "-c", line]);
+    let shown = "numbers\nurl = https://example.org/long/path\n\n\
+                 [remote \"o\"]\nurl = https://example.org/x\n";
+    assert_eq!(answer.out, shown, "{answer:?}");
+    let masked = &bench.json(&["show", "--json"])["sandbox"]["masked"];
+    assert!(masked.as_array().is_some_and(|all| all.contains(&"/inputs/data/.env".into())), "{masked}");
+    let refused = bench.run(&["run", "--input", &input("data/.env"), "--", "true"]);
+    assert!(refused.code == Some(125) && refused.err.contains("it is a credential"), "{refused:?}");
+}
+
+#[test]
 fn an_input_never_shows_the_record_or_the_host() {
     let bench = Bench::new();
     bench.run(&["run", "-q", "--", "true"]);

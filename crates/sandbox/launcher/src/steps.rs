@@ -1,6 +1,6 @@
 //! Carries out the steps of a plan, one after the other.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Instant;
 
@@ -28,6 +28,8 @@ pub(crate) struct Steps<'a> {
     root: Option<OwnedFd>,
     store: Option<OwnedFd>,
     executable_store: bool,
+    /// Files of ours that were made to cover others; each has contents of its own.
+    covers: usize,
     times: Vec<(String, u64)>,
 }
 
@@ -45,7 +47,16 @@ impl<'a> Steps<'a> {
     /// Starts with the opened places of the host, and the mount of the image when there is one.
     pub(crate) fn new(plan: &'a Plan, sources: Vec<OwnedFd>, image: Option<OwnedFd>) -> Self {
         let sources = sources.into_iter().map(Some).collect();
-        Self { plan, sources, image, root: None, store: None, executable_store: true, times: Vec::new() }
+        Self {
+            plan,
+            sources,
+            image,
+            root: None,
+            store: None,
+            executable_store: true,
+            covers: 0,
+            times: Vec::new(),
+        }
     }
 
     /// Carries out all steps.
@@ -410,9 +421,10 @@ impl<'a> Steps<'a> {
     }
 
     /// Covers a file with one of ours that holds something else.
-    fn cover_with(&self, target: &[u8], contents: &[u8]) -> Done {
+    fn cover_with(&mut self, target: &[u8], contents: &[u8]) -> Done {
         let Some((place, FileType::RegularFile)) = self.existing(target)? else { return Ok(()) };
-        let name = format!("cover-{}", place.as_raw_fd());
+        self.covers += 1;
+        let name = format!("cover-{}", self.covers);
         self.file(format!("/{STAGE}/{name}").as_bytes(), contents, 0o444)?;
         self.hang_over(&place, &name, target)
     }
