@@ -44,6 +44,14 @@ impl Lock {
     }
 }
 
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A process that another thread is just starting has the descriptor too, until it executes its program; closing ours
+        // would leave the lock with it for that long.
+        let _ = flock(&self.0, FlockOperation::Unlock);
+    }
+}
+
 fn open(path: &Path) -> Result<File, EngineError> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc_nofollow());
@@ -52,4 +60,22 @@ fn open(path: &Path) -> Result<File, EngineError> {
 
 fn libc_nofollow() -> i32 {
     rustix::fs::OFlags::NOFOLLOW.bits().cast_signed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_given_back_is_free_at_once_also_where_a_copy_of_its_descriptor_lives_on() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("lock");
+        let lock = Lock::take(&path, || {}).expect("nobody has it");
+        // What a process that is being started holds.
+        let copy = lock.0.try_clone().expect("a descriptor");
+        assert!(Lock::try_take(&path).expect("can be asked").is_none());
+        drop(lock);
+        assert!(Lock::try_take(&path).expect("can be asked").is_some());
+        drop(copy);
+    }
 }
