@@ -93,7 +93,7 @@ impl Engine {
             Some(service) => self.gate.decide_internal(action, service, &facts),
             None => self.gate.decide(action, &facts),
         };
-        // What is asked from here on is asked of an action that is on the record.
+        // The action is about to be on the record: what is asked from here on is for its command.
         io.about_to_start();
         let (receipt, prepared) =
             self.record_and_prepare(&about, &requested, &stored, &decision, (run, waiting))?;
