@@ -1,11 +1,15 @@
 //! Feeds a target: every seed as it is, and then changed ones until the time is over.
 
 use std::collections::HashSet;
+use std::convert::Infallible;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 
@@ -17,6 +21,8 @@ const LENGTH_MAX: usize = 8 << 10;
 const KEPT_MAX: usize = 4096;
 /// How long a processor may work on one input.
 const THINKS_AT_MOST: Duration = Duration::from_secs(10);
+/// How long a target may take for one input, whatever else the machine does. One that waits uses no processor.
+const WAITS_AT_MOST: Duration = Duration::from_secs(300);
 
 /// What came of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,26 +43,27 @@ pub struct Crash {
 }
 
 /// Feeds a target from its seeds, until a processor has worked on it for some time. `seed` chooses the changes.
+/// `on_stuck` hears of an input that the target never answers; it may end the process, which nothing else can.
 ///
 /// # Errors
 /// With the first input that makes it panic, or think for too long.
-pub fn feed(target: Target, time: Duration, seed: u64, crashes: &Path) -> Result<Outcome, Crash> {
-    let mut inputs = seeds(target.name);
-    assert!(!inputs.is_empty(), "`{}` has no seeds", target.name);
-    let mut feeder = Feeder { target, crashes, kinds: HashSet::new(), rounds: 0 };
-    for input in &inputs {
-        feeder.one(input)?;
-    }
-    let words = words(&inputs);
-    let mut dice = Dice(seed | 1);
-    let end = worked() + time;
-    while worked() < end {
-        let input = changed(&inputs, &words, &mut dice);
-        if feeder.one(&input)? && inputs.len() < KEPT_MAX {
-            inputs.push(input);
-        }
-    }
-    Ok(Outcome { rounds: feeder.rounds, kinds: feeder.kinds.len() })
+pub fn feed(
+    target: Target,
+    time: Duration,
+    seed: u64,
+    crashes: &Path,
+    on_stuck: impl Fn(Crash) + Send,
+) -> Result<Outcome, Crash> {
+    let feeder = Feeder { target, crashes, current: Mutex::new((Instant::now(), Vec::new())) };
+    thread::scope(|scope| {
+        // Dropping this end is what ends the watch.
+        let (_feeding, ended) = channel::<Infallible>();
+        scope.spawn({
+            let feeder = &feeder;
+            move || feeder.watch(ended, WAITS_AT_MOST, on_stuck)
+        });
+        feeder.feed(time, seed)
+    })
 }
 
 /// Returns how long a processor has worked for this thread: what else the machine does is not counted.
@@ -77,21 +84,66 @@ fn seeds(name: &str) -> Vec<Vec<u8>> {
 struct Feeder<'a> {
     target: Target,
     crashes: &'a Path,
-    kinds: HashSet<u64>,
-    rounds: u64,
+    /// The input that the target has now, and since when.
+    current: Mutex<(Instant, Vec<u8>)>,
 }
 
 impl Feeder<'_> {
-    /// Tries one input; tells whether its answer is of a new kind.
-    fn one(&mut self, input: &[u8]) -> Result<bool, Crash> {
-        self.rounds += 1;
+    fn feed(&self, time: Duration, seed: u64) -> Result<Outcome, Crash> {
+        let mut inputs = seeds(self.target.name);
+        assert!(!inputs.is_empty(), "`{}` has no seeds", self.target.name);
+        let (mut kinds, mut rounds) = (HashSet::new(), 0);
+        let mut one = |input: &[u8]| {
+            rounds += 1;
+            Ok(kinds.insert(kind_of(&self.one(input)?)))
+        };
+        for input in &inputs {
+            one(input)?;
+        }
+        let words = words(&inputs);
+        let mut dice = Dice(seed | 1);
+        let end = worked() + time;
+        while worked() < end {
+            let input = changed(&inputs, &words, &mut dice);
+            if one(&input)? && inputs.len() < KEPT_MAX {
+                inputs.push(input);
+            }
+        }
+        Ok(Outcome { rounds, kinds: kinds.len() })
+    }
+
+    /// Tries one input, and returns the answer.
+    fn one(&self, input: &[u8]) -> Result<String, Crash> {
+        self.begin(input);
         let start = worked();
         let answer = catch_unwind(AssertUnwindSafe(|| (self.target.run)(input)));
         let took = worked().saturating_sub(start);
         match answer {
             Err(panic) => Err(self.crash(input, said(panic.as_ref()))),
             Ok(_) if took > THINKS_AT_MOST => Err(self.crash(input, format!("it took {took:?}"))),
-            Ok(answer) => Ok(self.kinds.insert(kind_of(&answer))),
+            Ok(answer) => Ok(answer),
+        }
+    }
+
+    fn begin(&self, input: &[u8]) {
+        let mut current = self.current();
+        current.0 = Instant::now();
+        current.1.clear();
+        current.1.extend_from_slice(input);
+    }
+
+    fn current(&self) -> MutexGuard<'_, (Instant, Vec<u8>)> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the clock until the feeding has ended, and tells of an input that was not answered for too long.
+    fn watch(&self, ended: Receiver<Infallible>, patience: Duration, on_stuck: impl Fn(Crash)) {
+        while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(patience / 8) {
+            let current = self.current();
+            if current.0.elapsed() > patience {
+                on_stuck(self.crash(&current.1, format!("it was not answered within {patience:?}")));
+                return;
+            }
         }
     }
 
@@ -223,10 +275,26 @@ mod tests {
     fn an_input_that_breaks_a_parser_is_found_and_kept() {
         let crashes = tempfile::tempdir().expect("a directory");
         let target = Target { name: "text", run: breaks_on_a_word };
-        let crash = feed(target, Duration::from_secs(60), 7, crashes.path()).expect_err("it is found");
+        let stuck = |crash| panic!("{crash:?}");
+        let crash = feed(target, Duration::from_secs(60), 7, crashes.path(), stuck).expect_err("it is found");
         assert_eq!(crash.why, "broken");
         let kept = fs::read(crash.kept).expect("it is kept");
         assert!(catch_unwind(|| breaks_on_a_word(&kept)).is_err(), "and breaks it again");
+    }
+
+    #[test]
+    fn an_input_that_is_never_answered_is_told_and_kept() {
+        let crashes = tempfile::tempdir().expect("a directory");
+        let target = Target { name: "text", run: |_| unreachable!("it is not called") };
+        let current = Mutex::new((Instant::now(), b"opened a FIFO".to_vec()));
+        let feeder = Feeder { target, crashes: crashes.path(), current };
+        let (_feeding, ended) = channel();
+        let told = Mutex::new(None);
+        feeder
+            .watch(ended, Duration::from_millis(1), |crash| drop(told.lock().expect("free").replace(crash)));
+        let crash = told.into_inner().expect("free").expect("it is told");
+        assert_eq!(fs::read(crash.kept).expect("it is kept"), b"opened a FIFO");
+        assert_eq!(crash.why, "it was not answered within 1ms");
     }
 
     #[test]

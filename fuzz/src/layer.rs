@@ -3,12 +3,13 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use inspect::layer::{self, Bounds};
 use inspect::{Rules, Stack, Tree};
-use rustix::fs::{CWD, FileType, Mode, XattrFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags, XattrFlags};
 
 /// Steps of one layer; more make no new shapes and cost time.
 const STEPS_MAX: usize = 24;
@@ -62,7 +63,12 @@ fn step(upper: &Path, line: &[u8]) -> std::io::Result<()> {
     }
     let path = upper.join(relative);
     match kind {
-        b'f' => fs::write(path, value),
+        // Opening a FIFO that nobody reads would wait for a reader for ever; without waiting the kernel refuses it.
+        b'f' => {
+            let (write, no_wait) = (OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC, OFlags::NONBLOCK);
+            let file = rustix::fs::open(path, write | no_wait | OFlags::CLOEXEC, Mode::from_raw_mode(0o644))?;
+            fs::File::from(file).write_all(value)
+        }
         b'd' => fs::create_dir(path),
         b'l' => std::os::unix::fs::symlink(OsStr::from_bytes(value), path),
         b'h' => {
@@ -81,5 +87,16 @@ fn step(upper: &Path, line: &[u8]) -> std::io::Result<()> {
             let attribute = ATTRIBUTES[usize::from(*digit) % ATTRIBUTES.len()];
             Ok(rustix::fs::lsetxattr(path, attribute, value, XattrFlags::empty())?)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_onto_a_fifo_waits_for_nobody() {
+        let held = run(b"ffile\tabove\nppipe\nfpipe\ttext");
+        assert!(held.contains("Fifo"), "{held}");
     }
 }

@@ -1,6 +1,7 @@
 //! Fuzz targets: one for each parser of bytes that somebody else wrote, and the driver that feeds them.
 //!
-//! Guarantees: a target that panics, or that thinks for more than seconds, fails, and the input is kept.
+//! Guarantees: a target that panics, that thinks for more than seconds, or that never answers, fails, and the input is
+//! kept.
 //! It is mutation without coverage: seeds that are committed are changed at random, and an input is kept to be changed
 //! further when it leads to a kind of answer that no other led to. It finds less than a fuzzer that sees the branches
 //! that were taken, and needs nothing but the pinned toolchain.

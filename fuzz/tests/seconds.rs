@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, reason = "a test may read the environment")]
 #![allow(clippy::print_stdout, reason = "`cargo xtask soak` reads the result from there")]
 
+use std::io::Write;
 use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -41,13 +42,21 @@ fn no_target_breaks_a_promise() {
 fn holds(target: Target, time: Duration, seed: u64) -> bool {
     let crashes = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("crashes");
     let (name, seconds) = (target.name, time.as_secs());
-    match driver::feed(target, time, seed, &crashes) {
+    let crashed = |crash: driver::Crash| {
+        format!("fuzz: {name}: CRASHED, seed {seed}: {} ({})\n", crash.why, crash.kept.display())
+    };
+    let on_stuck = |crash| {
+        // Past the harness, which shows what is printed only when a test has ended. This one never will.
+        let _ = std::io::stdout().write_all(crashed(crash).as_bytes());
+        std::process::exit(1);
+    };
+    match driver::feed(target, time, seed, &crashes, on_stuck) {
         Ok(driver::Outcome { rounds, kinds }) => {
             println!("fuzz: {name}: {rounds} inputs in {seconds} s, {kinds} kinds of answers, no crash");
             true
         }
         Err(crash) => {
-            println!("fuzz: {name}: CRASHED, seed {seed}: {} ({})", crash.why, crash.kept.display());
+            print!("{}", crashed(crash));
             false
         }
     }
