@@ -238,9 +238,16 @@ fn set(pattern: &[u8], slash: bool) -> Option<(Token, usize)> {
         match *pattern.get(at)? {
             b']' if at > first => return Some((Token::Set { ranges, negated, slash }, at + 1)),
             b'[' if pattern[at..].starts_with(b"[:") => {
-                let end = pattern[at..].windows(2).position(|two| two == b":]")?;
-                ranges.extend_from_slice(class(&pattern[at + 2..at + end])?);
-                at += end + 2;
+                // As in git's `wildmatch`: without a `:` before the next bracket, this one is a byte like others.
+                let name = &pattern[at + 2..];
+                let close = name.iter().position(|byte| *byte == b']')?;
+                if let Some(name) = name[..close].strip_suffix(b":") {
+                    ranges.extend_from_slice(class(name)?);
+                    at += close + 3;
+                } else {
+                    ranges.push((b'[', b'['));
+                    at += 1;
+                }
             }
             mut low => {
                 if low == b'\\' {
@@ -355,6 +362,7 @@ mod tests {
         assert!(matches(&["src/?.rs"], "src/a.rs") && !matches(&["src/?.rs"], "src/ab.rs"));
         assert!(matches(&["[a-c]*"], "bx") && !matches(&["[!a-c]*"], "bx") && matches(&["[[:digit:]]"], "7"));
         assert!(matches(&["a\\*b"], "a*b") && !matches(&["a\\*b"], "axb"));
+        assert!(matches(&["[[:]x"], "[x") && matches(&["[[:]x"], ":x") && !matches(&["[[:]x"], "ax"));
         assert!(matches(&["[x"], "[x") && matches(&["a[]]"], "a]") && matches(&["[a\\]]"], "]"));
     }
 

@@ -30,7 +30,12 @@ const FILES: [&str; 22] = [
     "x/z",
 ];
 
-const PATHSPECS: [&str; 69] = [
+const PATHSPECS: [&str; 74] = [
+    "[[:]x",
+    "[[:]*",
+    "[[:a]*",
+    "[[[:]*",
+    "a[[:]:]*",
     "src",
     "src/",
     "src/a",
