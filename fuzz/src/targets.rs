@@ -8,14 +8,14 @@ use std::path::Path;
 use agent::conversation::ToolCall;
 use fumehood::settings::{SettingsFile, Source};
 use model::text::{escape, escape_lines, is_hidden};
-use model::{Event, Pathspecs, WorkspacePath};
+use model::{Event, OsText, Pathspecs, WorkspacePath};
 use rustix::fs::MemfdFlags;
 use serde::de::DeserializeOwned;
 
 use crate::{Target, layer};
 
 /// Every target, in order of the names.
-pub const TARGETS: [Target; 23] = [
+pub const TARGETS: [Target; 24] = [
     Target { name: "agent-protocol", run: agent_protocol },
     Target { name: "audit-export", run: audit_export },
     Target { name: "audit-record", run: audit_record },
@@ -33,6 +33,7 @@ pub const TARGETS: [Target; 23] = [
     Target { name: "replay-request", run: replay_request },
     Target { name: "service-manager", run: service_manager },
     Target { name: "settings", run: settings },
+    Target { name: "shell", run: shell },
     Target { name: "stream", run: stream },
     Target { name: "text", run: text },
     Target { name: "tool-call", run: tool_call },
@@ -185,6 +186,22 @@ fn settings(bytes: &[u8]) -> String {
         }
     });
     kinds.join("; ")
+}
+
+/// A script, and the same bytes as words of a command.
+fn shell(bytes: &[u8]) -> String {
+    let words =
+        |words: Vec<Vec<u8>>| words.into_iter().filter_map(|word| OsText::new(word).ok()).collect::<Vec<_>>();
+    let script = words(vec![b"sh".to_vec(), b"-c".to_vec(), bytes.to_vec()]);
+    let argv = words(bytes.split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect());
+    let classes = [script, argv].map(|argv| {
+        let workspace = Path::new("/ws");
+        let command = effects::Command { argv: &argv, directory: None, workspace, variables: &[] };
+        let found = effects::of_command(command);
+        let classes: std::collections::BTreeSet<&str> = found.iter().map(model::Effect::class).collect();
+        format!("{classes:?}").replace('"', "")
+    });
+    classes.join(" ")
 }
 
 fn stream(bytes: &[u8]) -> String {

@@ -7,12 +7,20 @@ pub const MAY_KNOW: &[(&str, &[&str])] = &[
     ("fumehood-model", &[]),
     ("fumehood-launcher", &[]),
     ("fumehood-audit", &["fumehood-model"]),
+    ("fumehood-effects", &["fumehood-model"]),
     ("fumehood-gate", &["fumehood-model", "fumehood-audit"]),
     ("fumehood-sandbox", &["fumehood-model", "fumehood-audit", "fumehood-gate", "fumehood-launcher"]),
     ("fumehood-inspect", &["fumehood-model", "fumehood-audit", "fumehood-gate", "fumehood-sandbox"]),
     (
         "fumehood-engine",
-        &["fumehood-model", "fumehood-audit", "fumehood-gate", "fumehood-sandbox", "fumehood-inspect"],
+        &[
+            "fumehood-model",
+            "fumehood-effects",
+            "fumehood-audit",
+            "fumehood-gate",
+            "fumehood-sandbox",
+            "fumehood-inspect",
+        ],
     ),
     ("fumehood-agent", &["fumehood-model"]),
     (
@@ -31,6 +39,7 @@ pub const MAY_KNOW: &[(&str, &[&str])] = &[
         "fumehood-fuzz",
         &[
             "fumehood-model",
+            "fumehood-effects",
             "fumehood-launcher",
             "fumehood-audit",
             "fumehood-gate",

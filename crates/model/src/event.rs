@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Principal, StartingPoint};
 use crate::change::Change;
 use crate::digest::Digest;
+use crate::effect::Effect;
 use crate::enforcement::{Held, Shortfall};
 use crate::evidence::{Observed, Probe, StepTime, Teardown};
 use crate::grant::Grant;
@@ -56,6 +57,9 @@ pub enum Event {
         grant: Box<Grant>,
         /// What it starts from.
         start: StartingPoint,
+        /// What a command would do, as far as its words say. What was observed is with its end.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        declared: Vec<Effect>,
     },
     /// The policy decided.
     Decided {

@@ -7,6 +7,7 @@
 pub mod action;
 pub mod change;
 pub mod digest;
+pub mod effect;
 pub mod enforcement;
 pub mod event;
 pub mod evidence;
@@ -26,6 +27,7 @@ pub mod units;
 pub use action::{Action, ActionRequest, Tool};
 pub use change::{Change, ChangeKind, FileKind};
 pub use digest::{Canonical, Digest};
+pub use effect::{DatabaseAccess, Effect, Place};
 pub use enforcement::{Layer, Level};
 pub use event::{Event, Subject};
 pub use grant::Grant;
