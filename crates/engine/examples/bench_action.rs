@@ -103,6 +103,7 @@ fn config(state_dir: &Path) -> Config {
         environment: std::env::vars_os().filter(|(name, _)| name == "PATH").collect(),
         secrets: Vec::new(),
         service_manager: None,
+        policy: engine::PolicySource::Bundle("default".to_owned()),
     }
 }
 

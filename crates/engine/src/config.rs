@@ -4,13 +4,39 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use gate::{Gate, GateError, Policy};
 use sandbox::Identity;
+
+/// Which rules decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PolicySource {
+    /// A bundle that ships with the product, by its name.
+    Bundle(String),
+    /// The text of the operator's own rules.
+    Rules(String),
+}
+
+impl PolicySource {
+    /// Opens a gate with these rules. Rules that cannot be used make one that denies everything, and says why.
+    pub fn gate(&self) -> Gate {
+        let policy = match self {
+            Self::Bundle(name) => Policy::bundle(name).unwrap_or(Err(GateError::Missing)),
+            Self::Rules(text) => Policy::parse(text),
+        };
+        match policy {
+            Ok(policy) => Gate::new(policy, None),
+            Err(error) => Gate::closed(&error),
+        }
+    }
+}
 
 /// What the engine is told at its start.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The state directory.
     pub state_dir: PathBuf,
+    /// Which rules decide.
+    pub policy: PolicySource,
     /// Who runs commands when the caller is root and the workspace belongs to root.
     pub run_as: Identity,
     /// The caller's user name.

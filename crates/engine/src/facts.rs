@@ -3,12 +3,12 @@
 //! Guarantees: there is one way to put that together, so whoever decides an action, now or ahead of it, decides on the
 //! same facts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use gate::Facts;
+use gate::{Classes, Facts};
 use inspect::protected::classify;
-use model::Action;
 use model::action::Principal;
+use model::{Action, Effect, Tool, WorkspacePath};
 
 use crate::Engine;
 use crate::clock::now;
@@ -18,9 +18,7 @@ use crate::handle::Order;
 impl Engine {
     /// Returns everything that policy is told of an action.
     pub(crate) fn facts(&self, order: &Order, action: &Action) -> Result<Facts, EngineError> {
-        let writes = action.request().tool.writes();
-        let codes = |path| classify(path).into_iter().map(|class| class.code().to_owned()).collect();
-        let classes: BTreeMap<_, _> = writes.iter().map(|path| (path.clone(), codes(path))).collect();
+        let Described { declared, classes } = describe(action);
         // Who asks for an input is who named it; what an agent asks for was named by nobody.
         let inputs = match action.request().principal {
             Principal::User(_) | Principal::Engine => order.grant.inputs.clone(),
@@ -31,10 +29,46 @@ impl Engine {
         Ok(Facts {
             profile: order.profile.clone(),
             inputs,
+            declared,
             classes,
             joined,
             approvals: Vec::new(),
             now: now(),
         })
     }
+}
+
+/// What an action says that it would do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Described {
+    /// The effects of a command, as far as its words say; nothing for the other tools, which name their files.
+    pub declared: Option<BTreeSet<Effect>>,
+    /// The classes of protected paths for every path that it says it will write or remove.
+    pub classes: BTreeMap<WorkspacePath, Classes>,
+}
+
+/// Reads from an action what it would do, without looking at any file.
+pub fn describe(action: &Action) -> Described {
+    let declared = declared(action);
+    let changed = declared.iter().flatten().filter_map(Effect::changes);
+    let codes = |path| classify(path).into_iter().map(|class| class.code().to_owned()).collect();
+    let changed = action.request().tool.writes().iter().chain(changed);
+    let classes = changed.map(|path| (path.clone(), codes(path))).collect();
+    Described { declared, classes }
+}
+
+/// The engine's own helpers are known by their service, and by nothing else.
+fn declared(action: &Action) -> Option<BTreeSet<Effect>> {
+    let request = action.request();
+    let (Tool::Run { argv }, Principal::User(_) | Principal::Agent(_)) = (&request.tool, &request.principal)
+    else {
+        return None;
+    };
+    let variables: Vec<&str> = request.environment.keys().map(String::as_str).collect();
+    Some(effects::of_command(effects::Command {
+        argv,
+        directory: request.directory.as_ref(),
+        workspace: action.start().workspace.as_path(),
+        variables: &variables,
+    }))
 }

@@ -1,7 +1,7 @@
 //! The straight path: one action from its request to its outcome.
 
 use audit::Entry;
-use gate::Decision;
+use gate::{Decision, Facts};
 use model::action::{Principal, StartingPoint};
 use model::event::Event;
 use model::task::Task;
@@ -87,7 +87,7 @@ impl Engine {
         let action = self.parse(&run, task, &order)?;
         let facts = self.facts(&order, &action)?;
         let about = subject(&action);
-        let requested = self.requested(&action);
+        let requested = self.requested(&action, &facts);
         let stored = action.clone();
         let decision = match manner.service {
             Some(service) => self.gate.decide_internal(action, service, &facts),
@@ -201,7 +201,7 @@ impl Engine {
         Ok(sandbox::prepare(self.spec(run, grant)?))
     }
 
-    fn requested(&self, action: &Action) -> Event {
+    fn requested(&self, action: &Action, facts: &Facts) -> Event {
         let request = action.request();
         let digest_of = |value: &model::OsText| self.store().value_digest(value.as_bytes());
         Event::Requested {
@@ -218,6 +218,7 @@ impl Engine {
             claimed_purpose: request.purpose.clone(),
             grant: Box::new(action.grant().clone()),
             start: action.start().clone(),
+            declared: facts.declared.iter().flatten().cloned().collect(),
         }
     }
 

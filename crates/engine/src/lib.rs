@@ -50,15 +50,16 @@ mod workspace;
 use std::sync::Mutex;
 
 use audit::Log;
-use gate::{Gate, Policy};
+use gate::Gate;
 use model::{Event, Subject, Timestamp};
 
 pub use agents::AtWork;
 pub use applying::{AppliedTask, ApplyOrder};
 pub use base::{CommittedFile, Helper, Sees};
 pub use commits::ImportedCommits;
-pub use config::Config;
+pub use config::{Config, PolicySource};
 pub use error::EngineError;
+pub use facts::{Described, describe};
 pub use gate::ApplyMode;
 pub use gc::Garbage;
 pub use handle::Order;
@@ -91,7 +92,7 @@ impl Engine {
     pub fn open(config: Config) -> Result<Self, EngineError> {
         // Reading the policy takes about as long as opening the state.
         let (gate, log) = std::thread::scope(|scope| {
-            let gate = scope.spawn(gate);
+            let gate = scope.spawn(|| config.policy.gate());
             let log = Store::open(&config.state_dir).map_err(EngineError::from);
             let log = log.and_then(|store| Ok(Log::open(store)?));
             (gate.join(), log)
@@ -134,14 +135,6 @@ impl Engine {
         let time = clock::now();
         let _noted = self.log.append_with(about, event, time, |writer| also(writer, time))?;
         Ok(())
-    }
-}
-
-/// Reads the policy. Without one everything is denied, and every denial says why.
-fn gate() -> Gate {
-    match Policy::default_bundle() {
-        Ok(policy) => Gate::new(policy, None),
-        Err(error) => Gate::closed(&error),
     }
 }
 

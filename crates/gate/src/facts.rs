@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::action::Principal;
 use model::grant::Input;
-use model::{Digest, Profile, Timestamp, WorkspacePath};
+use model::{Digest, Effect, Profile, Timestamp, WorkspacePath};
 
 /// Classes of protected paths that one path belongs to, by their codes in the table of protected paths, for example
 /// `hooks`, `ci-files` or `tests`. A path that belongs to none has an empty set.
@@ -17,8 +17,11 @@ pub struct Facts {
     pub profile: Profile,
     /// The inputs that a person named for this task; an agent may see these and no others.
     pub inputs: Vec<Input>,
-    /// The classes of every path that the tool says it will write. A path that is missing here was not looked
-    /// at, and policy is told so.
+    /// What the action would do, as far as its words say. When it is missing nobody looked, and policy is told that
+    /// it is not known.
+    pub declared: Option<BTreeSet<Effect>>,
+    /// The classes of every path that the action says it will write or remove. A path that is missing here was not
+    /// looked at, and policy is told so.
     pub classes: BTreeMap<WorkspacePath, Classes>,
     /// What is known of the action whose network is asked for. When it is missing nobody looked, and policy is told
     /// that it is neither of this task nor running.
@@ -68,6 +71,7 @@ impl Facts {
         Self {
             profile,
             inputs: Vec::new(),
+            declared: None,
             classes: BTreeMap::new(),
             joined: None,
             approvals: Vec::new(),

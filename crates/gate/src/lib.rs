@@ -27,4 +27,4 @@ pub use decision::{
 pub use error::{GateError, RulePlace};
 pub use facts::{Approval, Classes, Facts, OtherAction, Progress};
 pub use gate::Gate;
-pub use policy::{DEFAULT_BUNDLE, Policy, SCHEMA};
+pub use policy::{BUNDLES, DEFAULT_BUNDLE, Policy, SCHEMA};

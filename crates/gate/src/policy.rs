@@ -18,6 +18,13 @@ pub const SCHEMA: &str = include_str!("../policies/fumehood.cedarschema");
 /// The text of the bundle that ships with the product.
 pub const DEFAULT_BUNDLE: &str = include_str!("../policies/default.cedar");
 
+/// What `cautious` adds to the default bundle.
+const CAUTIOUS: &str =
+    concat!(include_str!("../policies/default.cedar"), include_str!("../policies/cautious.cedar"));
+
+/// The bundles that ship with the product, by their names.
+pub const BUNDLES: [(&str, &str); 2] = [("default", DEFAULT_BUNDLE), ("cautious", CAUTIOUS)];
+
 /// A policy that can be used: it was read in full, and every rule has an id and a reason.
 #[derive(Debug, Clone)]
 pub struct Policy {
@@ -60,6 +67,12 @@ impl Policy {
     /// Never for a product that passed its tests.
     pub fn default_bundle() -> Result<Self, GateError> {
         Self::read(DEFAULT_BUNDLE)
+    }
+
+    /// Returns a bundle that ships with the product; nothing when none has this name. Like the default one it is not
+    /// checked again.
+    pub fn bundle(name: &str) -> Option<Result<Self, GateError>> {
+        BUNDLES.iter().find(|(known, _)| *known == name).map(|(_, text)| Self::read(text))
     }
 
     /// Returns the digest over the schema and the text.

@@ -3,6 +3,7 @@
 //! INVARIANT: every permission that a grant can hold beyond the least has its question here. `questions_of` takes
 //! the grant apart field by field, so a new field does not compile until somebody has thought about it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
@@ -10,13 +11,18 @@ use std::path::{Component, Path, PathBuf};
 use model::grant::{Input, Network, WorkspaceAccess};
 use model::limits::DiskMode;
 use model::units::display_duration;
-use model::{Action, ActionId, Grant, LimitKind, Limits, OsText, Profile, Tool, WorkspacePath};
+use model::{
+    Action, ActionId, Effect, Grant, LimitKind, Limits, OsText, Place, Profile, Tool, WorkspacePath,
+};
 
 use crate::apply::Apply;
 use crate::facts::{Classes, Facts, OtherAction, Progress};
 
 /// The class of a path that nobody has looked at.
 const UNCLASSIFIED: &str = "unclassified";
+
+/// Classes of paths that decide nothing beyond the work itself; changing one of any other class changes a control.
+const ORDINARY_WORK: [&str; 2] = ["tests", "test-runner"];
 
 /// One question to the policy.
 #[derive(Debug, Clone)]
@@ -27,6 +33,8 @@ pub(crate) enum Question<'a> {
     Look { tool: &'static str, path: Option<&'a WorkspacePath> },
     /// May this path be written?
     Change { tool: &'static str, path: &'a WorkspacePath, classes: Option<&'a Classes> },
+    /// May it have this effect?
+    Effect { effect: Cow<'a, Effect>, classes: Option<&'a Classes> },
     /// May it reach what the host reaches?
     UseNetwork,
     /// May it use the network of this other action?
@@ -62,6 +70,9 @@ pub(crate) fn questions_of<'a>(
     // A list of programs and reading only can but take away, so they have no question of their own.
     let Grant { workspace: _, network, profile, programs: _, inputs, shown_credentials, terminal } = grant;
     let mut questions = questions_of_tool(&action.request().tool, facts, service);
+    if service.is_none() {
+        questions.extend(questions_of_effects(&action.request().tool, facts));
+    }
     questions.extend(match network {
         Network::Loopback => None,
         Network::Host => Some(Question::UseNetwork),
@@ -91,6 +102,36 @@ fn questions_of_tool<'a>(tool: &'a Tool, facts: &'a Facts, service: Option<&'a s
             tool.writes().iter().map(change).collect()
         }
     }
+}
+
+/// Returns a question for each effect. A tool that names its files says itself what it does; what a command does has
+/// been read from its words.
+fn questions_of_effects<'a>(tool: &'a Tool, facts: &'a Facts) -> Vec<Question<'a>> {
+    let at = |path: Option<&WorkspacePath>| path.cloned().map_or(Place::Workspace, Place::Path);
+    let effects: Vec<Cow<'a, Effect>> = match tool {
+        Tool::Run { .. } => match &facts.declared {
+            Some(declared) => declared.iter().map(Cow::Borrowed).collect(),
+            None => vec![Cow::Owned(Effect::Unknown { why: "nobody looked".to_owned() })],
+        },
+        Tool::Read { path } => vec![Cow::Owned(Effect::Read { place: at(Some(path)) })],
+        Tool::List { path } | Tool::Search { path, .. } => {
+            vec![Cow::Owned(Effect::Read { place: at(path.as_ref()) })]
+        }
+        Tool::Write { .. } | Tool::Patch { .. } => {
+            tool.writes().iter().map(|path| Cow::Owned(Effect::Write { place: at(Some(path)) })).collect()
+        }
+    };
+    let classes = |effect: &Effect| effect.changes().and_then(|path| facts.classes.get(path));
+    let controls: BTreeSet<&String> = effects
+        .iter()
+        .filter_map(|effect| classes(effect))
+        .flatten()
+        .filter(|class| !ORDINARY_WORK.contains(&class.as_str()))
+        .collect();
+    let controls = controls.into_iter().map(|class| Effect::ChangeControl { control: class.clone() });
+    let controls = controls.map(|control| Question::Effect { effect: Cow::Owned(control), classes: None });
+    let effects = effects.into_iter().map(|effect| Question::Effect { classes: classes(&effect), effect });
+    effects.chain(controls).collect()
 }
 
 /// Returns what the asked profile allows beyond the operator's of the same name.
@@ -165,6 +206,7 @@ impl Question<'_> {
             Self::Start { service: None, .. } => "run",
             Self::Start { service: Some(_), .. } => "internal",
             Self::Look { tool, .. } | Self::Change { tool, .. } => tool,
+            Self::Effect { effect, .. } => effect.class(),
             Self::UseNetwork => "use-network",
             Self::JoinNetwork { .. } => "join-network",
             Self::WidenLimit(_) => "widen-limit",
@@ -188,6 +230,7 @@ impl fmt::Display for Question<'_> {
                 write!(f, "{tool} `{path}`")
             }
             Self::Look { tool, path: None } => write!(f, "{tool} the workspace"),
+            Self::Effect { effect, .. } => effect.fmt(f),
             Self::UseNetwork => f.write_str("use the host's network"),
             Self::JoinNetwork { action, known } => {
                 write!(f, "use the network of {action}{}", standing(*known))

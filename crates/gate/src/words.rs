@@ -8,10 +8,10 @@ use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
 };
 use model::action::Principal;
-use model::{Action, Grant, OsText, WorkspacePath};
+use model::{Action, Effect, Grant, OsText, Place, WorkspacePath};
 
 use crate::apply::Apply;
-use crate::facts::Progress;
+use crate::facts::{Classes, Progress};
 use crate::question::{Question, Widening, access_name, classes_or_unknown, is_in_workspace};
 
 /// What the questions about one thing have in common.
@@ -50,6 +50,16 @@ impl Types {
             "Limit",
             "Input",
             "Service",
+            "HostPath",
+            "Program",
+            "Package",
+            "Host",
+            "Credential",
+            "Ref",
+            "Target",
+            "Control",
+            "Database",
+            "Dataset",
         ];
         Self(names.into_iter().filter_map(|name| Some((name, name.parse().ok()?))).collect())
     }
@@ -67,7 +77,13 @@ pub(crate) fn put(
     roles: &BTreeSet<String>,
 ) -> Result<(Request, Entities), Unaskable> {
     let action = TYPES.uid("Action", question.action())?;
-    let (resource, entities) = resource(question, about)?;
+    let (resource, mut entities) = resource(question, about)?;
+    if let Question::Effect { .. } = question {
+        // A rule about all effects names their group, and Cedar looks groups up among the entities.
+        let groups = HashSet::from([TYPES.uid("Action", "effect")?]);
+        let member = Entity::new(action.clone(), HashMap::new(), groups).map_err(|_| Unaskable)?;
+        entities = entities.add_entities([member], None).map_err(|_| Unaskable)?;
+    }
     let context = Context::from_pairs(context(question, about, roles)?).map_err(|_| Unaskable)?;
     // The schema is not asked here: these lines are its other half, and a test puts every kind of question to it.
     let request = Request::new(principal(about)?, action, resource, context, None).map_err(|_| Unaskable)?;
@@ -105,6 +121,7 @@ fn resource(question: &Question<'_>, about: About<'_>) -> Result<(EntityUid, Ent
         Question::Look { path: Some(path), .. }
         | Question::Change { path, .. }
         | Question::ShowCredential(path) => path_resource(path, about.workspace()),
+        Question::Effect { effect, .. } => object(effect, about.workspace()),
         Question::UseNetwork => alone("Network", "host"),
         Question::JoinNetwork { action, .. } => alone("Network", action.as_str()),
         Question::WidenLimit(Widening { limit, .. }) => alone("Limit", limit),
@@ -114,6 +131,54 @@ fn resource(question: &Question<'_>, about: About<'_>) -> Result<(EntityUid, Ent
         | Question::UseTerminal
         | Question::Apply(_) => alone("Workspace", &text(about.workspace())),
     }
+}
+
+/// Returns what an effect is about.
+fn object(effect: &Effect, workspace: &OsText) -> Result<(EntityUid, Entities), Unaskable> {
+    let named = |kind, name: &str| described(kind, name, [("name", name)]);
+    match effect {
+        Effect::Read { place } | Effect::Write { place } | Effect::Delete { place } => match place {
+            Place::Workspace => Ok((TYPES.uid("Workspace", &text(workspace))?, Entities::empty())),
+            Place::Path(path) => path_resource(path, workspace),
+            Place::Outside(path) => named("HostPath", &text(path)),
+            Place::Anywhere => named("HostPath", "*"),
+        },
+        Effect::Run { program } => {
+            let name = program.rsplit('/').next().unwrap_or_default();
+            described("Program", program, [("name", name)])
+        }
+        Effect::Install { manager, package } => {
+            let id = format!("{manager}/{package}");
+            described("Package", &id, [("manager", manager.as_str()), ("name", package)])
+        }
+        Effect::Connect { host } => named("Host", host),
+        Effect::UseCredential { credential } => named("Credential", credential),
+        Effect::ChangeRef { repository, reference, .. } => {
+            let id = format!("{repository}\0{reference}");
+            described("Ref", &id, [("repository", repository.as_str()), ("name", reference)])
+        }
+        Effect::Publish { what: target }
+        | Effect::Deploy { target }
+        | Effect::Migrate { target }
+        | Effect::Message { to: target } => named("Target", target),
+        Effect::ChangeControl { control } => named("Control", control),
+        Effect::QueryDatabase { database, .. } => named("Database", database),
+        Effect::ShowDataset { dataset } => named("Dataset", dataset),
+        Effect::Unknown { .. } => Ok((TYPES.uid("Workspace", &text(workspace))?, Entities::empty())),
+    }
+}
+
+/// Returns something with its attributes, all of them texts.
+fn described<const N: usize>(
+    kind: &str,
+    id: &str,
+    attributes: [(&str, &str); N],
+) -> Result<(EntityUid, Entities), Unaskable> {
+    let uid = TYPES.uid(kind, id)?;
+    let attributes = attributes.map(|(key, value)| (key.to_owned(), string(value)));
+    let entity =
+        Entity::new(uid.clone(), HashMap::from(attributes), HashSet::new()).map_err(|_| Unaskable)?;
+    Ok((uid, Entities::from_entities([entity], None).map_err(|_| Unaskable)?))
 }
 
 /// Returns a path with its directories as parents, so that a rule can name a directory for all that is in it.
@@ -151,6 +216,7 @@ fn context(question: &Question<'_>, about: About<'_>, roles: &BTreeSet<String>) 
         (Question::Change { classes, .. }, _) => {
             pairs.push(("classes".to_owned(), set(classes_or_unknown(*classes))));
         }
+        (Question::Effect { effect, classes }, _) => pairs.extend(effect_context(effect, *classes)),
         (Question::WidenLimit(widening), _) => pairs.extend([
             ("asked".to_owned(), long(widening.asked)),
             ("profile_allows".to_owned(), long(widening.profile_allows)),
@@ -165,6 +231,17 @@ fn context(question: &Question<'_>, about: About<'_>, roles: &BTreeSet<String>) 
         _ => {}
     }
     Ok(pairs)
+}
+
+/// Returns what policy is told of an effect beside what it is about.
+fn effect_context(effect: &Effect, classes: Option<&Classes>) -> Option<(String, RestrictedExpression)> {
+    let (name, value) = match effect {
+        Effect::Write { .. } | Effect::Delete { .. } => ("classes", set(classes_or_unknown(classes))),
+        Effect::ChangeRef { forced, .. } => ("forced", boolean(*forced)),
+        Effect::QueryDatabase { access, .. } => ("access", string(access.name())),
+        _ => return None,
+    };
+    Some((name.to_owned(), value))
 }
 
 fn request(action: &Action, grant: &Grant) -> Result<RestrictedExpression, Unaskable> {
@@ -280,6 +357,33 @@ mod tests {
         Action::parse(id, task, request, everything(), start).expect("parses")
     }
 
+    fn every_effect() -> BTreeSet<Effect> {
+        let text = || "x\u{202e}".to_owned();
+        let places =
+            [Place::Workspace, Place::Path(path("a/b")), Place::Outside(os(b"/srv/\xff")), Place::Anywhere];
+        let files = places.into_iter().flat_map(|place| {
+            let (write, delete) =
+                (Effect::Write { place: place.clone() }, Effect::Delete { place: place.clone() });
+            [Effect::Read { place }, write, delete]
+        });
+        let others = [
+            Effect::Run { program: "/bin/x".to_owned() },
+            Effect::Install { manager: "npm".to_owned(), package: "*".to_owned() },
+            Effect::Connect { host: "*".to_owned() },
+            Effect::UseCredential { credential: text() },
+            Effect::ChangeRef { repository: ".".to_owned(), reference: text(), forced: true },
+            Effect::Publish { what: text() },
+            Effect::Deploy { target: text() },
+            Effect::Migrate { target: text() },
+            Effect::Message { to: text() },
+            Effect::ChangeControl { control: text() },
+            Effect::QueryDatabase { access: model::DatabaseAccess::Schema, database: text() },
+            Effect::ShowDataset { dataset: text() },
+            Effect::Unknown { why: text() },
+        ];
+        files.chain(others).collect()
+    }
+
     /// Puts a question, holds it against the schema, and returns the action that it asks about.
     fn fits(schema: &Schema, question: &Question<'_>, about: About<'_>) -> String {
         let roles = BTreeSet::from(["person".to_owned()]);
@@ -298,7 +402,8 @@ mod tests {
     fn every_question_fits_the_schema_and_every_action_of_the_schema_is_asked_about() {
         let (schema, warnings) = Schema::from_cedarschema_str(SCHEMA).expect("the schema can be read");
         assert_eq!(warnings.count(), 0);
-        let facts = Facts::new(Profile::strict(), Timestamp::from_nanos(0));
+        let mut facts = Facts::new(Profile::strict(), Timestamp::from_nanos(0));
+        facts.declared = Some(every_effect());
         let mut asked = BTreeSet::new();
         let networks = [Network::Host, Network::Joined(ActionId::from_random([1; 10]))];
         let mut ask_all = |principal: Principal, tool, service| {
@@ -317,8 +422,9 @@ mod tests {
         }
         ask_all(Principal::Engine, Tool::Run { argv: vec![os(b"git")] }, Some("git"));
         asked.insert(fits_apply(&schema));
-        let known: BTreeSet<String> =
-            schema.actions().map(|action| action.id().unescaped().to_owned()).collect();
+        let groups: BTreeSet<&EntityUid> = schema.action_groups().collect();
+        let known = schema.actions().filter(|action| !groups.contains(action));
+        let known: BTreeSet<String> = known.map(|action| action.id().unescaped().to_owned()).collect();
         assert_eq!(asked, known);
     }
 

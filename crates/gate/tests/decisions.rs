@@ -215,14 +215,14 @@ fn an_agent_that_asks_for_everything_gets_what_is_left() {
     let record = decision.record();
     assert_eq!(record.grant.as_ref(), Some(&left));
     let narrowed = ["no-network-for-agents", "limits-of-the-profile-for-agents", "no-terminal-for-agents"];
-    assert_eq!(record.rules, [narrowed.as_slice(), &["run-anything"]].concat());
+    assert_eq!(record.rules, [narrowed.as_slice(), &["run-anything", "any-effect"]].concat());
 }
 
 #[test]
 fn every_decision_names_its_policy_and_its_rules() {
     let decision = gate().decide(action(user(), run(&["make"])), &facts());
     assert_eq!(decision.record().policy, gate().policy());
-    assert_eq!(decision.record().rules, ["run-anything"]);
+    assert_eq!(decision.record().rules, ["run-anything", "any-effect"]);
     assert!(matches!(decision, Decision::Allow(_)));
 }
 

@@ -31,6 +31,10 @@ fn default_bundle() -> Policy {
 
 #[test]
 fn the_shipped_bundle_passes_the_strict_check() {
+    for (name, text) in gate::BUNDLES {
+        Policy::parse(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(Policy::bundle(name).is_some_and(|policy| policy.is_ok()), "{name}");
+    }
     let checked = Policy::parse(DEFAULT_BUNDLE).expect("the shipped bundle fits the schema");
     assert_eq!(checked.digest(), default_bundle().digest());
     assert_eq!(checked.rule_ids()[..2], ["look-around", "run-anything"], "ids come in the order of the text");
@@ -171,7 +175,7 @@ fn every_layer_must_permit() {
     );
     let gate = Gate::new(default_bundle(), Some(policy(&[ALL, &no_make])));
     let decide = |tool| gate.decide(action(agent(), tool), &facts()).record().clone();
-    assert_eq!(decide(run(&["cargo"])).rules, ["run-anything", "repository/all"]);
+    assert_eq!(decide(run(&["cargo"])).rules, ["run-anything", "repository/all", "any-effect"]);
     assert_eq!(decide(run(&["/usr/bin/make"])).rules, ["repository/no-make"]);
     // What the organisation forbids stays forbidden, whatever a repository permits.
     let hook = write(".git/hooks/x");
@@ -321,7 +325,8 @@ fn an_operator_can_widen_one_limit_up_to_a_number() {
     let memory = r#"@id("more-memory") @reason("more-memory")
         permit (principal is User, action == Action::"widen-limit", resource == Limit::"memory")
         when { context.asked <= 17179869184 && context.profile_allows == 4294967296 };"#;
-    let run_it = r#"@id("run") @reason("run") permit (principal, action == Action::"run", resource);"#;
+    let run_it = r#"@id("run") @reason("run")
+        permit (principal, action in [Action::"run", Action::"effect"], resource);"#;
     let gate = Gate::new(policy(&[run_it, memory]), None);
     let decide = |change: fn(&mut Grant)| {
         let mut asked = grant();

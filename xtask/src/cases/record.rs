@@ -143,6 +143,7 @@ mod tests {
             claimed_purpose: None,
             grant: grant.clone(),
             start: StartingPoint { workspace: path.clone(), base: Base::Live, layers: Vec::new() },
+            declared: Vec::new(),
         };
         let json = |event: &Event| serde_json::to_string(event).expect("an event has a JSON form");
         let exported = [

@@ -31,6 +31,7 @@ pub(crate) fn config(directory: &TempDir) -> Config {
         environment,
         secrets: Vec::new(),
         service_manager: None,
+        policy: engine::PolicySource::Bundle("default".to_owned()),
     }
 }
 

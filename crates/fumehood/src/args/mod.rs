@@ -4,6 +4,7 @@
 //! Leaves to others: what a value means on this machine (whether a directory exists, a task is known).
 
 mod manage;
+mod policy;
 mod record;
 mod result;
 pub(crate) mod value;
@@ -17,6 +18,10 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use manage::{
     ArtifactsArgs, ArtifactsGetArgs, ArtifactsListArgs, ArtifactsVerb, BwrapArgs, CompletionsArgs,
     ConfigArgs, ConfigCheckArgs, ConfigExplainArgs, ConfigVerb, DemoArgs, DoctorArgs, GcArgs,
+};
+pub use policy::{
+    ApprovalsArgs, ApprovalsRenderArgs, ApprovalsVerb, PolicyArgs, PolicyCheckArgs, PolicyDecideArgs,
+    PolicyShowArgs, PolicyVerb, RequestChoice, RulesChoice,
 };
 pub use record::{
     AuditArgs, AuditExportArgs, AuditShowArgs, AuditVerb, AuditVerifyArgs, LogArgs, ShowArgs, TaskArgs,
@@ -131,6 +136,10 @@ pub enum Verb {
     Doctor(DoctorArgs),
     /// Show, verify or export the record
     Audit(AuditArgs),
+    /// Say what policy would decide, check rules, or show those that ship with the program
+    Policy(PolicyArgs),
+    /// Show requests as people are shown them before they say yes or no
+    Approvals(ApprovalsArgs),
     /// Explain, check or describe settings
     Config(ConfigArgs),
     /// Run an earlier action again from the same base, and say what differs
@@ -247,7 +256,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 29, "verbs without children");
+        assert_eq!(seen, 33, "verbs without children");
     }
 
     #[test]

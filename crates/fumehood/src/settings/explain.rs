@@ -34,7 +34,7 @@ pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
 }
 
 fn top(settings: &Settings) -> Vec<Row> {
-    let Settings { state_dir, default_profile, retention, run_as, model, .. } = settings;
+    let Settings { state_dir, default_profile, policy, retention, run_as, model, .. } = settings;
     let (run_as, run_as_origin) = match run_as {
         Some(id) => (id.value.to_string(), &id.origin),
         None => ("the sandbox's own choice".to_owned(), &Origin::BuiltIn),
@@ -51,6 +51,7 @@ fn top(settings: &Settings) -> Vec<Row> {
             &default_profile.origin,
             about(TOP, "default_profile"),
         ),
+        row("policy", &policy.value, &policy.origin, about(TOP, "policy")),
         row("retention", &display_duration(retention.value), &retention.origin, about(TOP, "retention")),
         row("run_as", &run_as, run_as_origin, about(TOP, "run_as")),
         row("model.name", &model.name.value, &model.name.origin, about(MODEL, "name")),

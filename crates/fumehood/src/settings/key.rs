@@ -17,6 +17,8 @@ pub enum Setting {
     StateDir(PathBuf),
     /// The profile of a run that names none.
     DefaultProfile(String),
+    /// The bundle, or the file of rules, that decides.
+    Policy(String),
     /// How long layers and outputs stay after their task is closed.
     Retention(Duration),
     /// The user that commands run as when we are root and the workspace is root's.
@@ -146,6 +148,12 @@ pub(super) const TOP: &[Key<Setting>] = &[
         form: Form::Text,
         about: "The profile of a run that names none.",
         make: |value| value.text().map(Setting::DefaultProfile),
+    },
+    Key {
+        name: "policy",
+        form: Form::Text,
+        about: "What decides: the name of a bundle that ships with the program, or the path of a file of Cedar rules.",
+        make: |value| value.text().map(Setting::Policy),
     },
     Key {
         name: "retention",

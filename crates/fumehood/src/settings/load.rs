@@ -52,6 +52,15 @@ fn is_missing(error: &io::Error) -> bool {
 /// # Errors
 /// When it cannot be read, could have been written by somebody else, or holds something wrong.
 pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
+    let text = text_of(path)?;
+    SettingsFile::parse(&text, Source::Operator(path.to_owned())).map_err(SettingsError::File)
+}
+
+/// Returns the text of one of the operator's files, whatever it holds.
+///
+/// # Errors
+/// When it cannot be read, or could have been written by somebody else.
+pub(super) fn text_of(path: &Path) -> Result<String, SettingsError> {
     let failed = |source| SettingsError::Read { path: path.to_owned(), source };
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
@@ -63,7 +72,7 @@ pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
     if text.len() as u64 > LARGEST {
         return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 MiB")));
     }
-    SettingsFile::parse(&text, Source::Operator(path.to_owned())).map_err(SettingsError::File)
+    Ok(text)
 }
 
 /// Says why a file of this owner and mode is not taken from the operator.

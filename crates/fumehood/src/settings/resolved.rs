@@ -23,6 +23,8 @@ pub struct Settings {
     pub state_dir: Sourced<PathBuf>,
     /// The profile of a run that names none.
     pub default_profile: Sourced<String>,
+    /// The bundle, or the file of rules, that decides.
+    pub policy: Sourced<String>,
     /// How long layers and outputs stay after their task is closed.
     pub retention: Sourced<Duration>,
     /// The user that commands run as when we are root and the workspace is root's; `None` leaves it to the sandbox.
@@ -110,6 +112,19 @@ pub enum SettingsError {
         "there is no place for tasks and the record: HOME is not set; give --state-dir or FUMEHOOD_STATE_DIR"
     )]
     NoStateDir,
+    /// A policy bundle was named that does not ship with the program.
+    #[error("there is no policy bundle `{}` (from {origin}): {}", escape(.name), match .nearest {
+        Some(nearest) => format!("did you mean `{nearest}`?"),
+        None => "name default or cautious, or the path of a file of rules".to_owned(),
+    })]
+    UnknownBundle {
+        /// The name.
+        name: String,
+        /// Who named it.
+        origin: Origin,
+        /// The one that looks most like it.
+        nearest: Option<String>,
+    },
     /// A profile was asked for that does not exist.
     #[error("there is no profile `{}` (from {origin}): {}", escape(.name), match .nearest {
         Some(nearest) => format!("did you mean `{nearest}`?"),
@@ -170,6 +185,7 @@ impl Settings {
         Self {
             state_dir: Sourced::built_in(state_dir.unwrap_or_default()),
             default_profile: Sourced::built_in("default".to_owned()),
+            policy: Sourced::built_in("default".to_owned()),
             retention: Sourced::built_in(DEFAULT_RETENTION),
             run_as: None,
             model: ModelSettings {
@@ -193,6 +209,7 @@ impl Settings {
         match setting {
             Setting::StateDir(value) => self.state_dir = Sourced { value, origin },
             Setting::DefaultProfile(value) => self.default_profile = Sourced { value, origin },
+            Setting::Policy(value) => self.policy = Sourced { value, origin },
             Setting::Retention(value) => self.retention = Sourced { value, origin },
             Setting::RunAs(value) => self.run_as = Some(Sourced { value, origin }),
             Setting::Model(ModelSetting::Name(value)) => self.model.name = Sourced { value, origin },

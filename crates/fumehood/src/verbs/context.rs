@@ -64,6 +64,7 @@ impl<'c> Context<'c> {
         let run_as = self.settings.run_as.as_ref().map_or(RUN_AS, |id| id.value);
         let config = engine::Config {
             state_dir: self.settings.state_dir.value.clone(),
+            policy: self.settings.policy()?,
             run_as: Identity { uid: run_as, gid: run_as },
             user: self.user.name.clone(),
             home: self.user.home.clone(),

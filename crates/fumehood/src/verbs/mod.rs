@@ -18,6 +18,7 @@ mod look;
 mod mutant;
 mod order;
 mod partial;
+mod policy;
 mod repository;
 mod reproduce;
 mod run;
@@ -30,7 +31,7 @@ mod user;
 
 use clap::CommandFactory;
 
-use crate::args::{ArtifactsVerb, AuditVerb, Cli, ConfigVerb, TaskVerb, Verb};
+use crate::args::{ApprovalsVerb, ArtifactsVerb, AuditVerb, Cli, ConfigVerb, PolicyVerb, TaskVerb, Verb};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Console;
@@ -76,6 +77,14 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             AuditVerb::Show(args) => audit::show(&context(global)?, &args),
             AuditVerb::Verify(args) => audit::verify(&context(global)?, &args),
             AuditVerb::Export(args) => audit::export(&context(global)?, &args),
+        },
+        Verb::Policy(args) => match args.verb {
+            PolicyVerb::Decide(args) => policy::decide(&context(global)?, &args),
+            PolicyVerb::Check(args) => policy::check(&context(global)?, &args),
+            PolicyVerb::Show(args) => policy::show(&context(global)?, &args),
+        },
+        Verb::Approvals(args) => match args.verb {
+            ApprovalsVerb::Render(args) => policy::render_request(&context(global)?, &args),
         },
         Verb::Config(args) => match args.verb {
             ConfigVerb::Explain(args) => config::explain(&context(global)?, &args),

@@ -45,6 +45,8 @@ impl Bench {
         }
         fs::write(bench.path("ws/README"), "text\n").expect("writes");
         fs::write(bench.path("ws/session.jsonl"), TRANSCRIPT).expect("writes");
+        let (_, rules) = gate::BUNDLES[0];
+        fs::write(bench.path("ws/rules.cedar"), rules).expect("writes");
         bench
     }
 

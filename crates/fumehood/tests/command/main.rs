@@ -7,6 +7,7 @@ mod bwrap;
 mod commits;
 mod history;
 mod joining;
+mod policy;
 mod programs;
 mod run;
 mod terminal;

@@ -12,7 +12,7 @@ use model::evidence::{
 };
 use model::grant::{GrantedProgram, Input, Programs};
 use model::{
-    ActionId, Bytes, Digest, Ending, Grant, LimitKind, OsText, Profile, TaskId, Timestamp, Usage,
+    ActionId, Bytes, Digest, Effect, Ending, Grant, LimitKind, OsText, Profile, TaskId, Timestamp, Usage,
     WorkspacePath,
 };
 
@@ -59,6 +59,10 @@ pub(crate) fn requested(argv: &[&str]) -> Event {
             base: Base::Commit { commit: "0123456789abcdef".to_owned() },
             layers: vec![ActionId::from_random([1; 10])],
         },
+        declared: vec![
+            Effect::Run { program: format!("sh {HOSTILE}") },
+            Effect::Unknown { why: format!("it says {HOSTILE}") },
+        ],
     }
 }
 

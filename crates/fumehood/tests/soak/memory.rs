@@ -91,6 +91,7 @@ fn config(bench: &Bench) -> Config {
         environment: [("PATH".into(), "/usr/bin:/bin".into())].into(),
         secrets: Vec::new(),
         service_manager: None,
+        policy: engine::PolicySource::Bundle("default".to_owned()),
     }
 }
 

@@ -77,6 +77,7 @@ fn request(page: &mut Page, part: &RequestPart) {
     if !part.environment.is_empty() {
         page.line("variables", &escape(&part.environment.join(" ")));
     }
+    page.lines("declares", part.effects.iter().map(|effect| effect.text.clone()));
     page.line("digest", &part.digest.to_string());
 }
 
@@ -309,7 +310,11 @@ pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
         (None, None, Some(decision)) if !decision.is_yes() => {
             let joins = document.joins().map(|action| format!("the network of {action}: "));
             let (joins, advice) = (joins.unwrap_or_default(), escape(&decision.advice));
-            format!("{}: {joins}{advice}", paint.bad("denied by policy"))
+            let verdict = match decision.verdict {
+                Verdict::RequireApproval => paint.caution("not run, it needs a person's yes"),
+                _ => paint.bad("denied by policy"),
+            };
+            format!("{verdict}: {joins}{advice}")
         }
         _ => "has no end on the record".to_owned(),
     };

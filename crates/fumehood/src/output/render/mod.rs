@@ -8,6 +8,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod lists;
+mod policy;
 mod reproduce;
 mod table;
 mod why;
@@ -18,6 +19,7 @@ pub use demo::demo;
 pub use diff::{applied, change_list, changes, diff, patch, taken_back};
 pub use doctor::doctor;
 pub use lists::{artifacts, config, gc, log, problems, task, tasks, undo};
+pub use policy::{decision, dossier};
 pub use reproduce::reproduced;
 pub use why::why;
 

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schemas as schema;
-use super::{Moment, Name, milliseconds, moment};
+use super::{EffectRow, Moment, Name, milliseconds, moment};
 
 /// `show --json`, and the outcome of `run --json`: everything that is known about one action.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -123,6 +123,8 @@ pub struct RequestPart {
     pub environment: Vec<String>,
     /// What the asker says it is for.
     pub claimed_purpose: Option<String>,
+    /// What a command would do, as far as its words say; what it did is with its end and its inspection.
+    pub effects: Vec<EffectRow>,
     /// What was asked for.
     pub grant: GrantPart,
     /// The workspace directory.
@@ -448,6 +450,7 @@ impl ActionDocument {
                 claimed_purpose,
                 grant,
                 start,
+                declared,
             } => {
                 let StartingPoint { workspace, base, layers } = start;
                 let environment = environment.into_iter().map(|(name, _)| name).collect();
@@ -465,6 +468,7 @@ impl ActionDocument {
                     argv,
                     environment,
                     claimed_purpose,
+                    effects: declared.iter().map(EffectRow::from).collect(),
                     grant,
                     workspace,
                     commit,

@@ -7,6 +7,7 @@ mod action;
 mod agent;
 mod answers;
 mod demo;
+mod policy;
 mod reproduce;
 mod schemas;
 mod why;
@@ -29,6 +30,7 @@ pub use answers::{
     ProblemRow, ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
 };
 pub use demo::{DemoCheck, DemoDocument};
+pub use policy::{AskedPart, EffectRow, PolicyAnswer, PolicyDocument, WayBack};
 pub use reproduce::{Difference, ReproduceDocument, differences};
 pub use schemas::schemas;
 pub use why::{Cause, HIDDEN_STAYS, WhyDocument, why};

@@ -9,8 +9,8 @@ use serde_json::{Value as Json, json};
 
 use super::{
     ActionDocument, AgentDocument, ApplyDocument, ArtifactsDocument, ConfigDocument, DemoDocument,
-    DiffDocument, DoctorDocument, ErrorDocument, GcDocument, LogDocument, Name, ProblemsDocument,
-    ReproduceDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
+    DiffDocument, DoctorDocument, ErrorDocument, GcDocument, LogDocument, Name, PolicyDocument,
+    ProblemsDocument, ReproduceDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -31,6 +31,7 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("fumehood.toml", crate::settings::schema()),
         ("gc", of::<GcDocument>()),
         ("log", of::<LogDocument>()),
+        ("policy-decide", of::<PolicyDocument>()),
         ("reproduce", of::<ReproduceDocument>()),
         ("task", of::<TaskDocument>()),
         ("task-list", of::<TasksDocument>()),

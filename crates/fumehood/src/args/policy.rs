@@ -1,0 +1,139 @@
+//! The verbs about what would be decided: `policy` and `approvals`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+/// Arguments of `policy`.
+#[derive(Debug, Args)]
+pub struct PolicyArgs {
+    /// What is to be done.
+    #[command(subcommand)]
+    pub verb: PolicyVerb,
+}
+
+/// What can be done with policies.
+#[derive(Debug, Subcommand)]
+pub enum PolicyVerb {
+    /// Say what policy would answer to a request, without running anything
+    Decide(PolicyDecideArgs),
+    /// Check a file of rules without using it
+    Check(PolicyCheckArgs),
+    /// Write the rules of a bundle that ships with the program, or the schema
+    Show(PolicyShowArgs),
+}
+
+const POLICY_DECIDE_EXAMPLES: &str = "\
+Examples:
+  fumehood policy decide -- git push origin main
+  fumehood policy decide --bundle cautious -- sh -c 'git status; touch x'
+  echo '{\"shell\": \"ls | tee list\"}' | fumehood policy decide --bundle cautious --stdin
+
+The first word of the answer is `allow`, `ask` or `deny`; below it stand the reason and the effects that were read from
+the request. On standard input a request is one JSON object: `argv` (a list) or `shell` (a script), and where they
+matter `cwd` and `env`. Exit code 0 for `allow`, 1 for `ask` and `deny`.";
+
+/// Arguments of `policy decide`.
+#[derive(Debug, Args)]
+#[command(after_long_help = POLICY_DECIDE_EXAMPLES)]
+pub struct PolicyDecideArgs {
+    /// Which rules.
+    #[command(flatten)]
+    pub rules: RulesChoice,
+    /// What is asked for.
+    #[command(flatten)]
+    pub request: RequestChoice,
+}
+
+/// Which rules decide.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RulesChoice {
+    /// A bundle that ships with the program; by default the policy of your settings decides
+    #[arg(long, value_name = "NAME", conflicts_with = "file")]
+    pub bundle: Option<String>,
+    /// A file of rules
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+}
+
+/// What is asked for, and by whom.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RequestChoice {
+    /// Read the request as JSON from standard input
+    #[arg(long, conflicts_with = "command")]
+    pub stdin: bool,
+    /// Ask as yourself; by default an agent asks
+    #[arg(long)]
+    pub as_user: bool,
+    /// The command
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present = "stdin", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+const POLICY_CHECK_EXAMPLES: &str = "\
+Examples:
+  fumehood policy check ./rules.cedar
+  fumehood policy check ./rules.cedar --json
+
+Rules are Cedar, held strictly against the schema that `fumehood policy show schema` writes. Exit code 1 when something
+is wrong.";
+
+/// Arguments of `policy check`.
+#[derive(Debug, Args)]
+#[command(after_long_help = POLICY_CHECK_EXAMPLES)]
+pub struct PolicyCheckArgs {
+    /// The file
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+}
+
+const POLICY_SHOW_EXAMPLES: &str = "\
+Examples:
+  fumehood policy show default
+  fumehood policy show cautious > rules.cedar
+  fumehood policy show schema";
+
+/// Arguments of `policy show`.
+#[derive(Debug, Args)]
+#[command(after_long_help = POLICY_SHOW_EXAMPLES)]
+pub struct PolicyShowArgs {
+    /// The bundle, or `schema`
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+/// Arguments of `approvals`.
+#[derive(Debug, Args)]
+pub struct ApprovalsArgs {
+    /// What is to be done.
+    #[command(subcommand)]
+    pub verb: ApprovalsVerb,
+}
+
+/// What can be done about approvals.
+#[derive(Debug, Subcommand)]
+pub enum ApprovalsVerb {
+    /// Show a request as a person is shown it before saying yes or no
+    Render(ApprovalsRenderArgs),
+}
+
+const APPROVALS_RENDER_EXAMPLES: &str = "\
+Examples:
+  fumehood approvals render -- git push origin main
+  echo '{\"argv\": [\"rm\", \"-rf\", \"x\"]}' | fumehood approvals render --stdin
+
+Every word and every command of a script has a line of its own. Control characters and characters that cannot be seen
+are written out, and nothing is left out of sight: what is repeated or empty is counted.";
+
+/// Arguments of `approvals render`.
+#[derive(Debug, Args)]
+#[command(after_long_help = APPROVALS_RENDER_EXAMPLES)]
+pub struct ApprovalsRenderArgs {
+    /// Which rules.
+    #[command(flatten)]
+    pub rules: RulesChoice,
+    /// What is asked for.
+    #[command(flatten)]
+    pub request: RequestChoice,
+}

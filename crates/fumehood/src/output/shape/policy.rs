@@ -1,0 +1,106 @@
+//! What policy would answer to a request, and the request as a person is shown it.
+
+use model::event::Verdict;
+use model::{Effect, OsText};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::Name;
+
+/// `policy decide --json`, and `approvals render --json`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PolicyDocument {
+    /// The answer in a word.
+    pub answer: PolicyAnswer,
+    /// The decision as the record would have it.
+    #[schemars(with = "String")]
+    pub decision: Verdict,
+    /// The stable code of the reason.
+    pub reason_code: String,
+    /// The rules that decided, by their ids.
+    pub matched_rules: Vec<String>,
+    /// What may be done instead.
+    pub advice: String,
+    /// Whether asking a person could help.
+    pub person_may_allow: bool,
+    /// The roles whose yes is missing.
+    pub roles: Vec<String>,
+    /// What it would get less of than it asked for.
+    pub narrowed: Vec<String>,
+    /// What was asked for.
+    pub request: AskedPart,
+    /// What it would do, as far as its words say.
+    pub effects: Vec<EffectRow>,
+    /// How it can be taken back.
+    pub way_back: WayBack,
+}
+
+/// An answer in a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PolicyAnswer {
+    /// It would run, perhaps with less than it asked for.
+    Allow,
+    /// A person would be asked.
+    Ask,
+    /// It would not run.
+    Deny,
+}
+
+impl PolicyAnswer {
+    /// Returns the word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Allow => "allow",
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// What was asked for.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AskedPart {
+    /// Who asks, in words.
+    pub by: String,
+    /// The program and its arguments.
+    #[schemars(with = "Vec<Name>")]
+    pub argv: Vec<OsText>,
+    /// Where it starts, from the top of the workspace; the top when missing.
+    #[schemars(with = "Option<Name>")]
+    pub directory: Option<OsText>,
+    /// The workspace.
+    #[schemars(with = "Name")]
+    pub workspace: OsText,
+    /// The names of the variables that it sets.
+    pub variables: Vec<String>,
+}
+
+/// One effect.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct EffectRow {
+    /// Its class, for example `write-path`.
+    pub class: String,
+    /// What it is, in words.
+    pub text: String,
+}
+
+impl From<&Effect> for EffectRow {
+    fn from(effect: &Effect) -> Self {
+        Self { class: effect.class().to_owned(), text: effect.to_string() }
+    }
+}
+
+/// How something can be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WayBack {
+    /// It changes nothing.
+    NothingToTakeBack,
+    /// All of it stays in a layer, which `undo` takes off.
+    ByLayer,
+    /// A person has to make it good by other changes.
+    ByCompensation,
+    /// What leaves the machine cannot be called back.
+    Irreversible,
+}
