@@ -35,7 +35,23 @@ impl Lock {
 
     /// Takes a lock when nobody has it.
     pub(crate) fn try_take(path: &Path) -> Result<Option<Self>, EngineError> {
-        let file = open(path)?;
+        Self::try_lock(open(path)?, path)
+    }
+
+    /// Takes the lock of a directory, and waits for whoever has it.
+    pub(crate) fn take_directory(path: &Path) -> Result<Self, EngineError> {
+        let directory = open_directory(path)?;
+        flock(&directory, FlockOperation::LockExclusive)
+            .map_err(|error| EngineError::file("lock", path)(error.into()))?;
+        Ok(Self(directory))
+    }
+
+    /// Takes the lock of a directory when nobody has it.
+    pub(crate) fn try_take_directory(path: &Path) -> Result<Option<Self>, EngineError> {
+        Self::try_lock(open_directory(path)?, path)
+    }
+
+    fn try_lock(file: File, path: &Path) -> Result<Option<Self>, EngineError> {
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self(file))),
             Err(Errno::WOULDBLOCK) => Ok(None),
@@ -55,6 +71,13 @@ impl Drop for Lock {
 fn open(path: &Path) -> Result<File, EngineError> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc_nofollow());
+    options.open(path).map_err(EngineError::file("open", path))
+}
+
+fn open_directory(path: &Path) -> Result<File, EngineError> {
+    let mut options = OpenOptions::new();
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::DIRECTORY;
+    options.read(true).custom_flags(flags.bits().cast_signed());
     options.open(path).map_err(EngineError::file("open", path))
 }
 

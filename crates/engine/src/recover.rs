@@ -11,9 +11,6 @@ use crate::error::EngineError;
 use crate::lock::Lock;
 use crate::store::StoredAction;
 
-/// The file in a run's directory that its owner has locked.
-pub(crate) const RUN_LOCK: &str = "lock";
-
 impl Engine {
     /// Removes the directories of runs whose owner is gone, and says of their actions that nobody saw the end. Returns
     /// what a person should hear.
@@ -82,10 +79,12 @@ impl Engine {
     }
 }
 
-/// Takes the lock of a run whose owner is gone. A directory without a lock is older than its owner's crash, or so new
-/// that its owner looks again ([`crate::run::Run::begin`]).
+/// Takes the lock of a run whose owner is gone. A directory that nobody has locked is older than its owner's crash, or so
+/// new that its owner looks again ([`crate::run::Run::begin`]).
 fn of_the_dead(directory: &Path) -> Result<Option<Lock>, EngineError> {
-    match Lock::try_take(&directory.join(RUN_LOCK)) {
+    match Lock::try_take_directory(directory) {
+        // Somebody removed it, and another one has the name now.
+        Ok(Some(lock)) if !lock.is_at(directory) => Ok(None),
         // It ended while we looked.
         Err(EngineError::File { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
         taken => taken,
@@ -101,5 +100,51 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<std::path::PathBuf>, Engin
         Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(EngineError::file("read", directory)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+    use crate::run::take_place;
+
+    /// Does what others do when they start: removes what seems to be of the dead.
+    fn recover(runs: &Path) {
+        for directory in entries(runs).unwrap_or_default() {
+            if let Ok(Some(_lock)) = of_the_dead(&directory) {
+                let _ = remove(&directory);
+            }
+        }
+    }
+
+    #[test]
+    fn a_place_that_was_taken_stays_whoever_recovers_meanwhile() {
+        let top = tempfile::tempdir().expect("a directory");
+        let directory = top.path().join("run").join(ActionId::from_random([7; 10]).as_str());
+        let over = AtomicBool::new(false);
+        let recovering = || {
+            while !over.load(Ordering::Relaxed) {
+                recover(&top.path().join("run"));
+                thread::yield_now();
+            }
+        };
+        let lost = thread::scope(|scope| {
+            (0..3).for_each(|_| drop(scope.spawn(recovering)));
+            let lost = (0..500).find(|_| {
+                let lock = take_place(&directory).expect("a place");
+                let stays = (0..5).all(|_| {
+                    thread::yield_now();
+                    lock.is_at(&directory)
+                });
+                let _ = remove(&directory);
+                !stays
+            });
+            over.store(true, Ordering::Relaxed);
+            lost
+        });
+        assert_eq!(lost, None, "a place was taken from its owner");
     }
 }

@@ -12,7 +12,6 @@ use crate::clock::now;
 use crate::error::EngineError;
 use crate::handle::new_action_id;
 use crate::lock::Lock;
-use crate::recover::RUN_LOCK;
 use crate::start::Start;
 
 /// One run.
@@ -51,9 +50,6 @@ impl Run {
         for entry in entries {
             let entry = entry.map_err(EngineError::file("read", directory))?;
             let path = entry.path();
-            if path.ends_with(RUN_LOCK) {
-                continue;
-            }
             let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
             let removed =
                 if is_directory { sandbox::remove_tree(&path) } else { std::fs::remove_file(&path) };
@@ -64,14 +60,14 @@ impl Run {
 }
 
 /// Makes the directory of a run and locks it. Whoever recovers at this very moment may take it for one of the dead and
-/// remove it before the lock is ours; then it is made again.
-fn take_place(directory: &Path) -> Result<Lock, EngineError> {
-    let lock = directory.join(RUN_LOCK);
+/// remove it before the lock is ours; then it is made again. The lock is on the directory itself, so nobody can have
+/// another lock of the same place.
+pub(crate) fn take_place(directory: &Path) -> Result<Lock, EngineError> {
     loop {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
         made.map_err(EngineError::file("make", directory))?;
-        match Lock::take(&lock, || {}) {
-            Ok(taken) if taken.is_at(&lock) => return Ok(taken),
+        match Lock::take_directory(directory) {
+            Ok(taken) if taken.is_at(directory) => return Ok(taken),
             Err(EngineError::File { source, .. }) if source.kind() == ErrorKind::NotFound => {}
             Ok(_) => {}
             Err(error) => return Err(error),
