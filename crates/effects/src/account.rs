@@ -6,7 +6,7 @@ use std::path::Path;
 use model::{Effect, Place, WorkspacePath};
 
 use crate::arg::{Arg, Known};
-use crate::place::{Directory, places};
+use crate::place::{Act, Directory, places};
 use crate::variables::is_harmless;
 
 /// How deep commands may stand inside commands. What is deeper is not read.
@@ -68,15 +68,15 @@ impl<'a> Account<'a> {
     }
 
     pub(crate) fn read(&mut self, path: &Arg) {
-        self.at(path, |place| Effect::Read { place });
+        self.at(path, Act::Read, |place| Effect::Read { place });
     }
 
     pub(crate) fn write(&mut self, path: &Arg) {
-        self.at(path, |place| Effect::Write { place });
+        self.at(path, Act::Write, |place| Effect::Write { place });
     }
 
     pub(crate) fn delete(&mut self, path: &Arg) {
-        self.at(path, |place| Effect::Delete { place });
+        self.at(path, Act::Delete, |place| Effect::Delete { place });
     }
 
     /// Notes that the directory where it is is read.
@@ -84,8 +84,8 @@ impl<'a> Account<'a> {
         self.read(&Arg::exactly("."));
     }
 
-    fn at(&mut self, path: &Arg, effect: impl Fn(Place) -> Effect) {
-        for place in places(path, &self.directories, self.workspace) {
+    fn at(&mut self, path: &Arg, act: Act, effect: impl Fn(Place) -> Effect) {
+        for place in places(path, act, &self.directories, self.workspace) {
             self.add(effect(place));
         }
     }

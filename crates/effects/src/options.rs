@@ -35,6 +35,8 @@ pub(crate) enum Order {
     Anywhere,
     /// The first operand ends the options: it is a program with arguments of its own.
     First,
+    /// They may, and none of them does any harm: what may turn out to be one is an operand.
+    Tame,
 }
 
 /// What was read of the arguments.
@@ -87,7 +89,9 @@ impl Account<'_> {
                 continue;
             }
             let Some(text) = arg.exact() else {
-                self.unknown_argument(program, arg);
+                if order != Order::Tame {
+                    self.unknown_argument(program, arg);
+                }
                 parsed.operands.push(arg);
                 continue;
             };
@@ -124,7 +128,7 @@ impl Account<'_> {
                 self.use_of(program, usage, &value)
             }
             (Takes::Value(usage), None) => match rest.next() {
-                Some(value) => self.use_of(program, usage, value),
+                Some(value) => self.use_of_value(program, usage, value),
                 None => return false,
             },
         }
@@ -150,7 +154,7 @@ impl Account<'_> {
                 Takes::Nothing => {}
                 Takes::Alone(usage) => {
                     let Some(value) = rest.next().filter(|_| letters.len() == 1) else { return false };
-                    self.use_of(program, usage, value);
+                    self.use_of_value(program, usage, value);
                 }
                 Takes::Attached(usage) => {
                     if !attached.is_empty() {
@@ -161,7 +165,7 @@ impl Account<'_> {
                 Takes::Value(usage) => {
                     let attached = (!attached.is_empty()).then(|| Arg::exactly(attached));
                     let Some(value) = attached.as_ref().or_else(|| rest.next()) else { return false };
-                    self.use_of(program, usage, value);
+                    self.use_of_value(program, usage, value);
                     return true;
                 }
             }
@@ -169,10 +173,19 @@ impl Account<'_> {
         true
     }
 
+    /// Notes what is done with the value of an option. A pattern can become several words, of which only the first is the
+    /// value.
+    fn use_of_value(&mut self, program: &str, usage: Use, value: &Arg) {
+        if value.is_one() {
+            self.use_of(program, usage, value);
+        } else {
+            self.unknown_argument(program, value);
+        }
+    }
+
     /// Notes what is done with an argument.
     pub(crate) fn use_of(&mut self, program: &str, usage: Use, arg: &Arg) {
         match usage {
-            Use::Text if !arg.is_one() => self.unknown_argument(program, arg),
             Use::Text => {}
             Use::Read => self.read(arg),
             Use::Write => self.write(arg),
@@ -189,7 +202,8 @@ impl Account<'_> {
 
 /// Tells whether a pattern can become nothing but one option, several times: `--include=*.rs`. Its value is a text.
 fn is_named(arg: &Arg, known: &str, name: &str) -> bool {
-    let name = name.strip_prefix("--").filter(|name| !name.contains(['*', '?', '[']));
+    const CHOOSE_FILES: [&str; 5] = ["include", "exclude", "exclude-dir", "glob", "iglob"];
+    let name = name.strip_prefix("--").filter(|name| CHOOSE_FILES.contains(name));
     let text = |takes| matches!(takes, Takes::Value(Use::Text) | Takes::Attached(Use::Text));
     arg.known == Known::Pattern && name.and_then(|name| look_up_long(known, name)).is_some_and(text)
 }

@@ -6,8 +6,8 @@ use model::{OsText, Place, WorkspacePath};
 
 use crate::arg::{Arg, Known};
 
-/// Devices that hold nothing: reading and writing them changes nothing and shows nothing.
-const NO_FILES: [&str; 9] = [
+/// Devices that hold nothing: reading them shows nothing that a command has not been given.
+const READ_NOTHING: [&str; 9] = [
     "/dev/null",
     "/dev/zero",
     "/dev/full",
@@ -18,6 +18,29 @@ const NO_FILES: [&str; 9] = [
     "/dev/stdout",
     "/dev/stderr",
 ];
+
+/// Those where writing changes nothing. By the name of a descriptor, a file that was opened to be read can be written.
+const WRITE_NOTHING: [&str; 8] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/tty",
+    "/dev/stdout",
+    "/dev/stderr",
+    "/dev/fd/1",
+    "/dev/fd/2",
+];
+
+/// What stands for the pipe of a process substitution. No argument can hold a NUL, so nobody else can name it.
+pub(crate) const PROCESS: &str = "\0process";
+
+/// What is done at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Act {
+    Read,
+    Write,
+    Delete,
+}
 
 /// A directory that a command may be in.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +79,7 @@ impl Directory {
 }
 
 /// Returns the places that an argument names from some directories; none when it names no file at all.
-pub(crate) fn places(arg: &Arg, directories: &[Directory], workspace: &Path) -> Vec<Place> {
+pub(crate) fn places(arg: &Arg, act: Act, directories: &[Directory], workspace: &Path) -> Vec<Place> {
     let text = match arg.known {
         Known::Not | Known::Beginning => return vec![Place::Anywhere],
         Known::Exactly => arg.text.as_str(),
@@ -65,7 +88,7 @@ pub(crate) fn places(arg: &Arg, directories: &[Directory], workspace: &Path) -> 
             None => return vec![Place::Anywhere],
         },
     };
-    if is_no_file(text) {
+    if is_no_file(text, act) {
         return Vec::new();
     }
     if text.starts_with('~') {
@@ -90,10 +113,15 @@ fn place(found: Option<Directory>, workspace: &Path) -> Place {
     }
 }
 
-fn is_no_file(path: &str) -> bool {
+fn is_no_file(path: &str, act: Act) -> bool {
     let descriptor =
         path.strip_prefix("/dev/fd/").is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit()));
-    NO_FILES.contains(&path) || descriptor
+    path == PROCESS
+        || match act {
+            Act::Read => READ_NOTHING.contains(&path) || descriptor,
+            Act::Write => WRITE_NOTHING.contains(&path),
+            Act::Delete => false,
+        }
 }
 
 /// Returns the part of a pattern that is surely the same for all that matches, whole directories; nothing where a match
@@ -124,7 +152,7 @@ mod tests {
 
     fn one(text: &str) -> String {
         let directory = Directory::new(PathBuf::from("/ws/sub"));
-        let found = places(&Arg::exactly(text), &[directory], Path::new("/ws"));
+        let found = places(&Arg::exactly(text), Act::Read, &[directory], Path::new("/ws"));
         found.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
@@ -160,7 +188,7 @@ mod tests {
     fn a_pattern_is_as_wide_as_the_directory_before_it() {
         let at = |text: &str| {
             let arg = Arg { text: text.to_owned(), known: Known::Pattern };
-            places(&arg, &[Directory::new(PathBuf::from("/ws"))], Path::new("/ws"))[0].to_string()
+            places(&arg, Act::Read, &[Directory::new(PathBuf::from("/ws"))], Path::new("/ws"))[0].to_string()
         };
         assert_eq!(at("src/*.rs"), "`src`");
         assert_eq!(at("*.rs"), "the workspace");

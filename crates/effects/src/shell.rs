@@ -3,23 +3,29 @@
 //! Every part of the grammar is visited; the parser's tree is matched without a catch-all, so that a new kind of node
 //! does not go by unseen.
 
+use std::panic::resume_unwind;
 use std::thread::{self, Builder};
 
 use brush_parser::ast::{
     AndOr, AndOrList, Assignment, AssignmentName, AssignmentValue, BinaryPredicate, Command,
     CommandPrefixOrSuffixItem, CompoundCommand, CompoundList, ExtendedTestExpr, IoFileRedirectKind,
     IoFileRedirectTarget, IoRedirect, Pipeline, RedirectList, SimpleCommand, SubshellCommand, UnaryPredicate,
+    Word,
 };
 use brush_parser::{Parser, ParserOptions};
 
 use crate::account::Account;
 use crate::arg::{Arg, Known};
+use crate::place::PROCESS;
+use crate::tools::builtins::names_elsewhere;
 use crate::variables::{is_harmless, is_of_a_script};
 
 /// The longest script that is read, in bytes. A longer one is no command that somebody types.
 const LENGTH_MAX: usize = 16 << 10;
 /// How many brackets may be open at once: the parser tries several ways for each, one inside the other.
 const OPEN_MAX: usize = 24;
+/// How many round brackets may be open at once.
+const ROUND_MAX: usize = 10;
 /// How many words may open a body, whether or not they are closed again: the parser goes down by some calls for each.
 const OPENERS_MAX: usize = 400;
 /// The stack for a script, in bytes; memory is taken only for what is used of it.
@@ -38,6 +44,10 @@ impl Account<'_> {
             self.unknown("the script is too long or too deep to be read");
             return;
         }
+        // Shells end the comment there, and the parser does not always.
+        if text.lines().any(|line| line.contains('#') && line.trim_end_matches('\r').ends_with('\\')) {
+            self.unknown("a line with a comment seems to go on in the next one");
+        }
         if self.has_room() {
             return self.script_here(text);
         }
@@ -45,8 +55,10 @@ impl Account<'_> {
             let account = &mut *self;
             let reading = Builder::new().stack_size(STACK).spawn_scoped(scope, || {
                 account.with_room(|account| account.script_here(text));
+                true
             });
-            reading.is_ok_and(|reading| reading.join().is_ok())
+            // The parser breaks on nothing that is let through to it, as far as fuzzing goes; a release ends there.
+            reading.is_ok_and(|reading| reading.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
         if !read {
             self.unknown("the script could not be read");
@@ -120,7 +132,7 @@ impl Account<'_> {
             CompoundCommand::ForClause(clause) => {
                 self.sets(&clause.variable_name);
                 for value in clause.values.iter().flatten() {
-                    self.word(value);
+                    self.expanded(value);
                 }
                 self.repeatedly(|account| account.list(&clause.body.list));
             }
@@ -210,6 +222,15 @@ impl Account<'_> {
         }
     }
 
+    /// Returns what a word becomes where a shell looks for the files that a pattern matches.
+    fn expanded(&mut self, word: &Word) -> Arg {
+        let arg = self.word(word);
+        if arg.known == Known::Pattern {
+            self.read(&arg);
+        }
+        arg
+    }
+
     /// Reads what stands behind the name of a command, and returns the argument that it is, if it is one.
     fn argument(&mut self, item: &CommandPrefixOrSuffixItem) -> Option<Arg> {
         match item {
@@ -217,14 +238,14 @@ impl Account<'_> {
                 self.redirect(redirect);
                 None
             }
-            CommandPrefixOrSuffixItem::Word(word) => Some(self.word(word)),
+            CommandPrefixOrSuffixItem::Word(word) => Some(self.expanded(word)),
             CommandPrefixOrSuffixItem::AssignmentWord(assignment, word) => {
                 self.assigned(assignment);
                 Some(self.word(word))
             }
             CommandPrefixOrSuffixItem::ProcessSubstitution(_, subshell) => {
                 self.subshell(subshell);
-                Some(Arg::exactly("/dev/fd/63"))
+                Some(Arg::exactly(PROCESS))
             }
         }
     }
@@ -334,7 +355,10 @@ impl Account<'_> {
                 ) {
                     self.arithmetic(&word.value);
                 }
-                self.word(word);
+                let word = self.word(word);
+                if names_elsewhere(&word.text) {
+                    self.read(&word);
+                }
             }
             ExtendedTestExpr::BinaryTest(predicate, left, right) => {
                 if is_arithmetic(predicate) {
@@ -382,7 +406,17 @@ fn is_slow(text: &str) -> bool {
         name.starts_with('[')
     });
     let cases = text.split(|c: char| !c.is_alphanumeric()).filter(|word| *word == "case");
-    indexed.count() > 2 || cases.count() > 6
+    // A substitution that is not closed in a here-document is looked for in all that follows, again and again.
+    let in_documents = text.contains("<<") && text.matches("$(").count() + text.matches('`').count() > 4;
+    let round = most_open(&text.replace(['{', '}', '[', ']'], " ")) > ROUND_MAX;
+    round || indexed.count() > 2 || cases.count() > 6 || in_documents || has_huge_descriptor(text)
+}
+
+/// Tells whether a redirection names a descriptor that no number of the parser can hold.
+fn has_huge_descriptor(text: &str) -> bool {
+    let before_redirections = text.match_indices(['<', '>']).map(|(at, _)| &text[..at]);
+    let digits = |before: &str| before.bytes().rev().take_while(u8::is_ascii_digit).count();
+    before_redirections.into_iter().any(|before| digits(before) > 8)
 }
 
 /// Returns how many words a script has that open a body, and back quotes, which open and close by the same sign.

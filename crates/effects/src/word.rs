@@ -32,7 +32,7 @@ impl Account<'_> {
         match word::parse_heredoc(text, &options()) {
             Ok(pieces) => {
                 let mut read = Read::new();
-                self.pieces(&pieces, text, Quoting::Double, &mut read);
+                self.pieces(&pieces, text, Quoting::Document, &mut read);
             }
             Err(_) => self.unknown("a here-document cannot be read"),
         }
@@ -64,7 +64,10 @@ impl Account<'_> {
                     read.unknown(quoting);
                 }
                 WordPiece::BackquotedCommandSubstitution(script) => {
-                    let script = unescaped_in_backquotes(script);
+                    if quoting == Quoting::Document && script.contains("\\\"") {
+                        self.unknown("what `\\\"` is in back quotes of a here-document depends on the shell");
+                    }
+                    let script = unescaped_in_backquotes(script, quoting);
                     self.inside(|account| account.script(&script));
                     read.unknown(quoting);
                 }
@@ -117,6 +120,8 @@ impl Account<'_> {
 enum Quoting {
     None,
     Double,
+    /// A here-document: as in double quotes, which are characters like others there.
+    Document,
 }
 
 /// What was read of a word so far.
@@ -149,7 +154,7 @@ impl Read {
     /// Adds something that is known only at run time; outside quotes it can be several words.
     fn unknown(&mut self, quoting: Quoting) {
         self.arg.known = match (self.arg.known, quoting) {
-            (Known::Exactly | Known::Beginning, Quoting::Double) => Known::Beginning,
+            (Known::Exactly | Known::Beginning, Quoting::Double | Quoting::Document) => Known::Beginning,
             _ => Known::Not,
         };
     }
@@ -193,13 +198,15 @@ fn escaped(text: &str) -> &str {
     }
 }
 
-/// Inside back quotes a backslash before `$`, a back quote or a backslash belongs to those.
-fn unescaped_in_backquotes(script: &str) -> String {
+/// Inside back quotes a backslash before `$`, a back quote or a backslash belongs to those, and before a double quote
+/// where the back quotes stand in such.
+fn unescaped_in_backquotes(script: &str, quoting: Quoting) -> String {
     let mut text = String::with_capacity(script.len());
     let mut characters = script.chars().peekable();
     while let Some(c) = characters.next() {
         match characters.peek() {
             Some('$' | '`' | '\\') if c == '\\' => text.extend(characters.next()),
+            Some('"') if c == '\\' && quoting == Quoting::Double => text.extend(characters.next()),
             _ => text.push(c),
         }
     }

@@ -14,6 +14,8 @@ pub enum PolicySource {
     Bundle(String),
     /// The text of the operator's own rules.
     Rules(String),
+    /// There are none that can be had, for this reason.
+    Unusable(String),
 }
 
 impl PolicySource {
@@ -22,6 +24,7 @@ impl PolicySource {
         let policy = match self {
             Self::Bundle(name) => Policy::bundle(name).unwrap_or(Err(GateError::Missing)),
             Self::Rules(text) => Policy::parse(text),
+            Self::Unusable(why) => Err(GateError::Unusable(why.clone())),
         };
         match policy {
             Ok(policy) => Gate::new(policy, None),

@@ -49,11 +49,14 @@ pub struct Described {
 
 /// Reads from an action what it would do, without looking at any file.
 pub fn describe(action: &Action) -> Described {
-    let declared = declared(action);
+    let mut declared = declared(action);
     let changed = declared.iter().flatten().filter_map(Effect::changes);
     let codes = |path| classify(path).into_iter().map(|class| class.code().to_owned()).collect();
     let changed = action.request().tool.writes().iter().chain(changed);
-    let classes = changed.map(|path| (path.clone(), codes(path))).collect();
+    let classes: BTreeMap<_, Classes> = changed.map(|path| (path.clone(), codes(path))).collect();
+    if let Some(declared) = &mut declared {
+        declared.extend(gate::controls(&classes));
+    }
     Described { declared, classes }
 }
 

@@ -13,6 +13,9 @@ pub enum GateError {
         "there is no policy, so everything is denied: name one in the settings, or leave them at the default"
     )]
     Missing,
+    /// There is one, and it cannot be had.
+    #[error("{0}; until it can be used, everything is denied")]
+    Unusable(String),
     /// The text holds no rule.
     #[error("the policy holds no rule, so it would deny everything: remove it, or write rules into it")]
     Empty,

@@ -28,3 +28,4 @@ pub use error::{GateError, RulePlace};
 pub use facts::{Approval, Classes, Facts, OtherAction, Progress};
 pub use gate::Gate;
 pub use policy::{BUNDLES, DEFAULT_BUNDLE, Policy, SCHEMA};
+pub use question::controls;

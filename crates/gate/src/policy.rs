@@ -19,8 +19,11 @@ pub const SCHEMA: &str = include_str!("../policies/fumehood.cedarschema");
 pub const DEFAULT_BUNDLE: &str = include_str!("../policies/default.cedar");
 
 /// What `cautious` adds to the default bundle.
-const CAUTIOUS: &str =
-    concat!(include_str!("../policies/default.cedar"), include_str!("../policies/cautious.cedar"));
+const CAUTIOUS: &str = concat!(
+    "// The bundle `cautious`: the rules of `default`, and at the end what it adds to them.\n\n",
+    include_str!("../policies/default.cedar"),
+    include_str!("../policies/cautious.cedar")
+);
 
 /// The bundles that ship with the product, by their names.
 pub const BUNDLES: [(&str, &str); 2] = [("default", DEFAULT_BUNDLE), ("cautious", CAUTIOUS)];

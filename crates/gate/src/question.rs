@@ -4,7 +4,7 @@
 //! the grant apart field by field, so a new field does not compile until somebody has thought about it.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
@@ -122,16 +122,19 @@ fn questions_of_effects<'a>(tool: &'a Tool, facts: &'a Facts) -> Vec<Question<'a
         }
     };
     let classes = |effect: &Effect| effect.changes().and_then(|path| facts.classes.get(path));
-    let controls: BTreeSet<&String> = effects
-        .iter()
-        .filter_map(|effect| classes(effect))
-        .flatten()
-        .filter(|class| !ORDINARY_WORK.contains(&class.as_str()))
-        .collect();
-    let controls = controls.into_iter().map(|class| Effect::ChangeControl { control: class.clone() });
-    let controls = controls.map(|control| Question::Effect { effect: Cow::Owned(control), classes: None });
+    // What a command declares has them already.
+    let own = if matches!(tool, Tool::Run { .. }) { Vec::new() } else { controls(&facts.classes) };
+    let controls =
+        own.into_iter().map(|control| Question::Effect { effect: Cow::Owned(control), classes: None });
     let effects = effects.into_iter().map(|effect| Question::Effect { classes: classes(&effect), effect });
     effects.chain(controls).collect()
+}
+
+/// Returns the controls that are changed where paths of these classes are.
+pub fn controls(classes: &BTreeMap<WorkspacePath, Classes>) -> Vec<Effect> {
+    let changed: BTreeSet<&String> =
+        classes.values().flatten().filter(|class| !ORDINARY_WORK.contains(&class.as_str())).collect();
+    changed.into_iter().map(|class| Effect::ChangeControl { control: class.clone() }).collect()
 }
 
 /// Returns what the asked profile allows beyond the operator's of the same name.

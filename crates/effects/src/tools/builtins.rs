@@ -79,6 +79,11 @@ fn another(account: &mut Account<'_>, name: &str, args: &[Arg]) {
     }
 }
 
+/// Tells whether a text would be a path outside the directory where a command is.
+pub(crate) fn names_elsewhere(text: &str) -> bool {
+    text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..")
+}
+
 /// Operators of `test` between two words.
 const BETWEEN: [&str; 14] =
     ["=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"];
@@ -102,8 +107,7 @@ fn test(account: &mut Account<'_>, name: &str, args: &[Arg]) {
         account.unknown_argument(name, arg);
     }
     // Whether a file is there, and of what kind, is read as well.
-    let names_files = |text: &str| text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..");
-    words.iter().filter(|arg| names_files(&arg.text)).for_each(|arg| account.read(arg));
+    words.iter().filter(|arg| names_elsewhere(&arg.text)).for_each(|arg| account.read(arg));
 }
 
 fn printf(account: &mut Account<'_>, args: &[Arg]) {
@@ -112,6 +116,17 @@ fn printf(account: &mut Account<'_>, args: &[Arg]) {
             account.unknown_argument("printf", first)
         }
         _ => {}
+    }
+    // `%n` gives a value to a variable.
+    let format = args.iter().find(|arg| arg.exact() != Some("--"));
+    let sets = |format: &str| {
+        let conversions = format.split('%').skip(1);
+        conversions
+            .map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit() || "-+ #.*'".contains(c)))
+            .any(|part| part.starts_with('n'))
+    };
+    if let Some(format) = format.filter(|format| format.exact().is_none_or(sets)) {
+        account.unknown_argument("printf", format);
     }
 }
 

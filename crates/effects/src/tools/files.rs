@@ -67,6 +67,15 @@ fn tar(account: &mut Account<'_>, name: &str, args: &[Arg]) {
         --bzip2 --xz --zstd --exclude: --strip-components: --wildcards --totals --numeric-owner --no-same-owner --sort: --mtime:";
     // The letters may come first without a dash.
     let mut args = args.to_vec();
+    let plain =
+        ["--list", "--create", "--extract", "--get", "--verbose", "--gzip", "--bzip2", "--xz", "--zstd"];
+    let odd = |arg: &&Arg| {
+        arg.text.starts_with("--") && !plain.contains(&arg.text.as_str()) && !arg.text.starts_with("--file=")
+    };
+    if let Some(arg) = args.iter().find(odd).or_else(|| args.first().filter(|first| first.exact().is_none()))
+    {
+        account.unknown_argument(name, arg);
+    }
     if let Some(first) =
         args.first_mut().filter(|first| first.exact().is_some_and(|text| !text.starts_with('-')))
     {
@@ -83,6 +92,9 @@ fn tar(account: &mut Account<'_>, name: &str, args: &[Arg]) {
     let has = |options: &[&str]| options.iter().any(|option| parsed.has(option));
     let archive = value_of(&args, 'f', "--file");
     let archive = archive.unwrap_or_else(|| Arg::exactly("/dev/null"));
+    if archive.exact().is_none() {
+        account.connect(None);
+    }
     if archive.text.contains(':') {
         // `HOST:FILE` is an archive on another machine.
         account.connect(archive.text.split(':').next());
@@ -123,7 +135,7 @@ fn value_of(args: &[Arg], letter: char, long: &str) -> Option<Arg> {
 }
 
 fn unzip(account: &mut Account<'_>, args: &[Arg]) {
-    let parsed = account.options("unzip", "-lvtZqoOjnaC1 -d:write -x:", Order::Anywhere, args);
+    let parsed = account.options("unzip", "-lvtZqojnaC1 -d:write -x:", Order::Anywhere, args);
     if let Some(archive) = parsed.operands.first() {
         account.read(archive);
     }
@@ -134,6 +146,9 @@ fn unzip(account: &mut Account<'_>, args: &[Arg]) {
 }
 
 fn rsync(account: &mut Account<'_>, args: &[Arg]) {
+    if args.iter().any(|arg| arg.text.starts_with("-e") || arg.text.starts_with("--rsh")) {
+        account.connect(None);
+    }
     let options = "-avrzhnqctuplogDHAXSPbW --archive --verbose --recursive --compress --dry-run --delete --progress --exclude: --include: \
         --stats --checksum --links --perms --times --human-readable --partial --existing --ignore-existing --inplace --quiet";
     let parsed = account.options("rsync", options, Order::Anywhere, args);

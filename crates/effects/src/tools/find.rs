@@ -11,6 +11,8 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
     false
 }
 
+/// The most places for which a command is read.
+const ROOTS_MAX: usize = 8;
 /// Tests and actions without an argument.
 const ALONE: [&str; 30] = [
     "!",
@@ -108,18 +110,18 @@ fn find(account: &mut Account<'_>, args: &[Arg]) {
                 _ => {}
             },
             Some("-newer" | "-anewer" | "-cnewer" | "-samefile") => {
-                if let Some(file) = rest.next() {
+                if let Some(file) = one(account, rest.next()) {
                     account.read(file);
                 }
             }
             Some("-delete") => roots.iter().for_each(|root| account.delete(root)),
             Some("-fprint" | "-fprint0" | "-fls") => {
-                if let Some(file) = rest.next() {
+                if let Some(file) = one(account, rest.next()) {
                     account.write(file);
                 }
             }
             Some("-fprintf") => {
-                if let Some(file) = rest.next() {
+                if let Some(file) = one(account, rest.next()) {
                     account.write(file);
                 }
                 match rest.next() {
@@ -129,13 +131,28 @@ fn find(account: &mut Account<'_>, args: &[Arg]) {
             }
             Some("-exec" | "-execdir" | "-ok" | "-okdir") => {
                 let mut argv: Vec<Arg> = Vec::new();
+                let mut ended = false;
                 for word in rest.by_ref() {
                     let behind_braces = argv.last().is_some_and(|last| last.text == "{}");
                     match word.exact() {
-                        Some(";") => break,
-                        Some("+") if behind_braces => break,
+                        Some(";") => {
+                            ended = true;
+                            break;
+                        }
+                        Some("+") if behind_braces => {
+                            ended = true;
+                            break;
+                        }
                         _ => argv.push(word.clone()),
                     }
+                }
+                // A word that is not known may be the one that ends the command.
+                let may_end = |arg: &&Arg| !arg.is_one() || arg.exact().is_none() && arg.text.is_empty();
+                if let Some(word) = argv.iter().find(may_end) {
+                    account.unknown_argument("find", word);
+                }
+                if !ended {
+                    account.unknown("a command of find has no end");
                 }
                 if arg.text.ends_with("dir") {
                     account.somewhere(|account| executed(account, &argv, &roots));
@@ -146,6 +163,13 @@ fn find(account: &mut Account<'_>, args: &[Arg]) {
             _ => account.unknown_argument("find", arg),
         }
     }
+}
+
+/// Returns an argument where it is surely one; the words behind it would be read as something else otherwise.
+fn one<'a>(account: &mut Account<'_>, arg: Option<&'a Arg>) -> Option<&'a Arg> {
+    let unsure = arg.filter(|arg| !arg.is_one());
+    unsure.inspect(|arg| account.unknown_argument("find", arg));
+    arg.filter(|arg| arg.is_one())
 }
 
 /// Returns what stands for anything that is found there.
@@ -159,6 +183,11 @@ fn executed(account: &mut Account<'_>, argv: &[Arg], roots: &[Arg]) {
     let whole = argv.iter().skip(1).all(|arg| !is_found(arg) || arg.text == "{}");
     if !whole || argv.first().is_some_and(is_found) {
         account.unknown("what find starts is known only at run time");
+        return;
+    }
+    let nests = argv.first().and_then(Arg::exact).is_some_and(|program| program.ends_with("find"));
+    if nests || roots.len() > ROOTS_MAX {
+        account.unknown("find starts a command for too many places to be read");
         return;
     }
     // The names begin with the place where it looks, so they are no options unless that is one.

@@ -12,13 +12,13 @@ const GLOBAL: &str = "-P -p -C: --no-pager --literal-pathspecs --no-optional-loc
 
 /// Options of the commands that show commits and differences. Programs that show differences in another way
 /// (`--ext-diff`, `--textconv`), and files to write to, are not among the harmless ones.
-const SHOWS: &str = "-pusmcbwzraiEFPRDgqXt -# -n: -U: -S: -G: -L: -M? -C? -B? -l: -O:read -I: --output:write --oneline \
+const SHOWS: &str = "-pusmcbwzraiEFPRDgqXt -# -n: -U? -S: -G: -L: -M? -C? -B? -l: -O:read -I: --output:write --oneline \
     --patch --no-patch --stat? --numstat --shortstat --dirstat? --summary --name-only --name-status --raw --graph --decorate? \
     --no-decorate --all --branches? --tags? --remotes? --not --max-count: --skip: --since: --after: --until: --before: --author: \
     --committer: --grep: --invert-grep --all-match --regexp-ignore-case --merges --no-merges --first-parent --reverse \
     --date-order --author-date-order --topo-order --follow --no-walk? --left-right --cherry-pick --cherry-mark --cherry \
-    --pretty? --format: --abbrev-commit --no-abbrev-commit --abbrev? --no-abbrev --date: --color? --no-color --word-diff? \
-    --color-words? --unified: --minimal --patience --histogram --diff-algorithm: --ignore-all-space --ignore-space-change \
+    --pretty? --format? --abbrev-commit --no-abbrev-commit --abbrev? --no-abbrev --date: --color? --no-color --word-diff? \
+    --color-words? --unified? --minimal --patience --histogram --diff-algorithm: --ignore-all-space --ignore-space-change \
     --ignore-space-at-eol --ignore-blank-lines --ignore-cr-at-eol --function-context --no-ext-diff --no-textconv --text --binary \
     --full-index --find-renames? --find-copies? --no-renames --diff-filter: --pickaxe-all --pickaxe-regex --relative? --exit-code \
     --quiet --check --cached --staged --merge-base --no-index --submodule? --ignore-submodules? --no-prefix --src-prefix: \
@@ -31,7 +31,7 @@ const SHOWS: &str = "-pusmcbwzraiEFPRDgqXt -# -n: -U: -S: -G: -L: -M? -C? -B? -l
 const LOOKS: &[(&str, &str)] = &[
     (
         "status",
-        "-sbvuz --short --branch --show-stash --porcelain? --long --verbose --untracked-files? --ignored? --ignore-submodules? --column? --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames?",
+        "-sbvz -u? --short --branch --show-stash --porcelain? --long --verbose --untracked-files? --ignored? --ignore-submodules? --column? --no-column --ahead-behind --no-ahead-behind --renames --no-renames --find-renames?",
     ),
     ("log", SHOWS),
     ("show", SHOWS),
@@ -56,7 +56,7 @@ const LOOKS: &[(&str, &str)] = &[
     ),
     (
         "ls-files",
-        "-cdomiskuvztf -x: -X:read --cached --deleted --others --modified --ignored --stage --killed --unmerged --directory --no-empty-directory --eol --exclude: --exclude-from:read --exclude-per-directory: --exclude-standard --error-unmatch --with-tree: --full-name --recurse-submodules --abbrev? --debug --deduplicate --format:",
+        "-cdomiskuvztf -x: -X:read --cached --deleted --others --modified --ignored --stage --killed --unmerged --directory --no-empty-directory --eol --exclude: --exclude-from:read --exclude-standard --error-unmatch --with-tree: --full-name --recurse-submodules --abbrev? --debug --deduplicate --format:",
     ),
     (
         "ls-tree",
@@ -186,12 +186,23 @@ fn looks(account: &mut Account<'_>, command: &str, options: &str, args: &[Arg]) 
     account.read(&Arg::exactly("."));
     let climbs = |text: &str| text.starts_with(['/', '~']) || text.split(['/', ':']).any(|part| part == "..");
     // A revision can look like a path as well: reading too much is no harm.
-    parsed.operands.iter().filter(|operand| climbs(&operand.text)).for_each(|operand| account.read(operand));
+    let elsewhere = |operand: &&&Arg| operand.exact().is_none_or(climbs);
+    parsed.operands.iter().filter(elsewhere).for_each(|operand| account.read(operand));
+    // Options with a value that may be missing leave the next word to be an option.
+    if args.iter().any(|arg| arg.text.starts_with("--output")) {
+        account.unknown("git may write to the file that `--output` names");
+    }
+    let formats =
+        |arg: &Arg| ["--format", "--pretty", "--sort"].iter().any(|name| arg.text.starts_with(name));
+    let unknown_format = args.windows(2).any(|pair| formats(&pair[0]) && pair[1].exact().is_none());
+    if unknown_format || args.iter().any(|arg| formats(arg) && arg.exact().is_none()) {
+        account.unknown("a format of git that is known only at run time can make it run programs");
+    }
     if command == "ls-remote" {
         account.connect(None);
     }
     // These make git run the programs that its configuration names for them: filters, signatures, other differences.
-    let runs = ["filters", "textconv", "signature", "%G", "trailers"];
+    let runs = ["filters", "textconv", "signature", "%G", "%+G", "%-G", "% G", "trailers"];
     if args
         .iter()
         .any(|arg| runs.iter().any(|word| arg.text.contains(word)) && !arg.text.starts_with("--no-"))
@@ -219,8 +230,9 @@ fn lists(command: &str, args: &[Arg]) -> Option<&'static str> {
             ("config", Some(key)) if actions.is_empty() => {
                 words.len() == 1 && key.contains('.') && !key.contains('=')
             }
+            ("stash", Some(word)) => actions.contains(&word) && !words.contains(&"--"),
             (_, Some(word)) => actions.contains(&word),
-            (_, None) => actions.is_empty(),
+            (_, None) => actions.is_empty() && operands.is_empty(),
         };
         *name == command && asks
     })?;
@@ -264,13 +276,25 @@ fn changes(account: &mut Account<'_>, command: &str, args: &[Arg]) {
             if has(&["--upload-pack", "-u"]) {
                 account.unknown("git starts a program that is named for the other side");
             }
+            for reference in operands.iter().skip(1).filter_map(|reference| reference.rsplit_once(':')) {
+                change_ref(account, ".", reference.1, words.iter().any(|word| word.starts_with('+')));
+            }
             if command == "pull" {
                 change_ref(account, ".", "HEAD", false);
             }
         }
         "config" => {
             account.control(format!("git configuration: {}", operands.first().unwrap_or(&"*")));
-            account.write(&Arg::exactly(".git/config"));
+            let scope = |option: &str| words.iter().any(|word| word == &option);
+            if scope("--global") {
+                account.write(&Arg::exactly("~/.gitconfig"));
+            } else if scope("--system") {
+                account.write(&Arg::exactly("/etc/gitconfig"));
+            } else if words.iter().any(|word| word.starts_with("--file") || word.starts_with("-f")) {
+                account.write(&Arg::unknown());
+            } else {
+                account.write(&Arg::exactly(".git/config"));
+            }
         }
         "commit" | "merge" | "rebase" | "cherry-pick" | "revert" | "am" => {
             if has(&["--no-verify", "-n"]) && command != "cherry-pick" && command != "revert"
@@ -294,6 +318,9 @@ fn changes(account: &mut Account<'_>, command: &str, args: &[Arg]) {
         | "submodule" | "remote" | "gc" | "prune" | "notes" | "sparse-checkout" | "read-tree"
         | "update-index" | "write-tree" | "hash-object" | "format-patch" => {
             account.write(&Arg::exactly("."));
+            if matches!(command, "checkout" | "switch") && has(&["-b", "-B", "-c", "-C", "--orphan"]) {
+                change_ref(account, ".", operands.first().unwrap_or(&"*"), has(&["-B", "-C"]));
+            }
             if matches!(command, "checkout" | "switch" | "restore" | "apply" | "stash") {
                 account.unknown(format!("which files git {command} changes depends on the repository"));
             }
@@ -341,11 +368,9 @@ fn push(account: &mut Account<'_>, words: &[&str], operands: &[&str]) {
 }
 
 fn change_ref(account: &mut Account<'_>, repository: &str, reference: &str, forced: bool) {
-    account.add(Effect::ChangeRef {
-        repository: repository.to_owned(),
-        reference: reference.to_owned(),
-        forced,
-    });
+    let short = ["refs/heads/", "refs/tags/"].iter().find_map(|prefix| reference.strip_prefix(prefix));
+    let reference = short.unwrap_or(reference).to_owned();
+    account.add(Effect::ChangeRef { repository: repository.to_owned(), reference, forced });
     if repository == "." {
         account.use_of("git", Use::Write, &Arg::exactly(".git"));
     }

@@ -136,8 +136,9 @@ fn shell(account: &mut Account<'_>, name: &str, args: &[Arg]) {
         if letters.contains('o') && !rest.next().is_some_and(only_makes_stricter) {
             account.unknown(format!("an option of {name} is not known here"));
         }
-        // `-l` and `-i` read files of the home directory first, `-s` the standard input.
-        if letters.is_empty() || !letters.bytes().all(|letter| b"ceuxfCo".contains(&letter)) {
+        // `-l` reads what the system has for a login, and a home that is made new for each action; `-i` and `-s` read
+        // commands from the standard input.
+        if letters.is_empty() || !letters.bytes().all(|letter| b"lceuxfCo".contains(&letter)) {
             account.unknown_argument(name, arg);
         }
     }

@@ -71,7 +71,11 @@ fn by_address(account: &mut Account<'_>, name: &str, args: &[Arg]) {
                 account.connect(host_of(address));
                 connected = true;
             }
-            _ => account.unknown_argument(name, arg),
+            _ => {
+                // What follows may be its value, and no address.
+                account.unknown_argument(name, arg);
+                account.connect(None);
+            }
         }
     }
     if !connected {
@@ -92,7 +96,9 @@ fn host_of(address: &str) -> Option<&str> {
 }
 
 fn by_name(account: &mut Account<'_>, name: &str, args: &[Arg]) {
-    let host = args.iter().filter_map(Arg::exact).find(|text| !text.starts_with('-'));
+    // Behind options the first word may be the value of one, and a copy may name its machine anywhere.
+    let first = args.first().and_then(Arg::exact).filter(|text| !text.starts_with('-'));
+    let host = first.filter(|_| !matches!(name, "scp" | "sftp" | "rclone" | "socat"));
     let host = host
         .map(|host| host.rsplit('@').next().unwrap_or(host))
         .map(|host| host.split(':').next().unwrap_or(host));

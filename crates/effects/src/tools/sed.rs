@@ -109,8 +109,9 @@ fn behind(text: &str, end: char) -> Option<&str> {
             '\\' => escaped = true,
             // Inside brackets the end would be a character like others; who is not sure does not guess.
             '[' if end != '[' => {
-                let rest = &text[at..];
-                if rest[1..].split(']').next().is_some_and(|inside| inside.contains(end)) {
+                let rest = &text[at + 1..];
+                let odd = ["]", "^]", "["].iter().any(|start| rest.starts_with(start));
+                if odd || rest.split(']').next().is_some_and(|inside| inside.contains(end)) {
                     return None;
                 }
             }
@@ -162,6 +163,9 @@ mod tests {
             "r /etc/passwd",
             "1{p;w x\n}",
             "s/[/]/x/w y",
+            "s/[]/]/p;/w out/p",
+            "s/[[:alpha:]/]/p;/w o/p",
+            "s/[^]/]/p;/w o/p",
             "b",
             "y/a/b/;w x",
             "s/a/\nb/e",

@@ -162,7 +162,7 @@ const TOOLS: &[Tool] = &[
     reads("sha384sum", DIGEST),
     reads("sha512sum", DIGEST),
     reads("b2sum", DIGEST),
-    tame("cksum", ""),
+    reads("cksum", ""),
     tame("sum", "-rs --sysv"),
     here(tame("ls", LS)),
     here(tame("dir", LS)),
@@ -183,7 +183,7 @@ const TOOLS: &[Tool] = &[
     reads("sort", SORT),
     reads(
         "column",
-        "-txneL -s: -o: -c: -N: -H: -T: -W: -r: -R: --table --separator: --output-separator: --columns:",
+        "-txeL -n: -s: -o: -c: -N: -H: -T: -W: -r: -R: --table --separator: --output-separator: --columns:",
     ),
     here(reads(
         "tree",
@@ -213,9 +213,9 @@ const TOOLS: &[Tool] = &[
         here: false,
         ..searches(
             "jq",
-            "-rncseSMCja -f:read --raw-output --null-input --compact-output --slurp --exit-status --sort-keys \
-             --monochrome-output --color-output --join-output --ascii-output --raw-input --tab --indent: --from-file:read",
-            &["-f", "--from-file"],
+            "-rncseSMCja --raw-output --null-input --compact-output --slurp --exit-status --sort-keys \
+             --monochrome-output --color-output --join-output --ascii-output --raw-input --tab --indent:",
+            &[],
         )
     },
     // What says something about its arguments, the machine or the sandbox.
@@ -308,9 +308,9 @@ const TOOLS: &[Tool] = &[
 
 pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool {
     let Some(tool) = TOOLS.iter().find(|tool| tool.name == name) else { return false };
-    let (tamed, unsure) = if tool.tame { set_apart(args) } else { (args.to_vec(), Vec::new()) };
-    let parsed = account.options(name, tool.options, Order::Anywhere, &tamed);
-    let operands: Vec<&Arg> = parsed.operands.iter().copied().chain(&unsure).collect();
+    let order = if tool.tame { Order::Tame } else { Order::Anywhere };
+    let parsed = account.options(name, tool.options, order, args);
+    let operands = &parsed.operands;
     let files = match &tool.operands {
         // What a program only says names no file.
         Operands::All(Use::Text) => &[],
@@ -345,7 +345,7 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
         }
         Operands::None => files.iter().for_each(|operand| account.unknown_argument(name, operand)),
     }
-    reads_more(account, name, &operands);
+    reads_more(account, name, operands);
     if tool.here && files.is_empty() {
         account.read_here();
     }
@@ -358,19 +358,14 @@ fn reads_more(account: &mut Account<'_>, name: &str, operands: &[&Arg]) {
     match name {
         // `@FILE` is a file of more arguments.
         "strings" => operands.iter().filter(list).for_each(|arg| account.unknown_argument(name, arg)),
-        "jq" if operands
-            .iter()
-            .any(|arg| ["import", "include"].iter().any(|word| arg.text.contains(word))) =>
-        {
-            account.unknown("jq reads modules from somewhere else");
+        "jq" => {
+            let reads = |text: &str| ["import", "include"].iter().any(|word| text.contains(word));
+            if operands.first().is_some_and(|program| program.exact().is_none_or(reads)) {
+                account.unknown("jq may read modules from somewhere else");
+            }
         }
         _ => {}
     }
-}
-
-/// Sets apart what may turn into options at run time, where no option does any harm: it may be files as well.
-fn set_apart(args: &[Arg]) -> (Vec<Arg>, Vec<Arg>) {
-    args.iter().cloned().partition(|arg| arg.known == Known::Exactly || !arg.may_be_option())
 }
 
 #[cfg(test)]

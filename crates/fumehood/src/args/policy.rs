@@ -63,6 +63,9 @@ pub struct RequestChoice {
     /// Read the request as JSON from standard input
     #[arg(long, conflicts_with = "command")]
     pub stdin: bool,
+    /// The workspace; by default the git top level of the current directory, else that directory
+    #[arg(short = 'w', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub workspace: Option<PathBuf>,
     /// Ask as yourself; by default an agent asks
     #[arg(long)]
     pub as_user: bool,

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
@@ -60,10 +60,15 @@ pub fn read(path: &Path) -> Result<SettingsFile, SettingsError> {
 ///
 /// # Errors
 /// When it cannot be read, or could have been written by somebody else.
-pub(super) fn text_of(path: &Path) -> Result<String, SettingsError> {
+pub fn text_of(path: &Path) -> Result<String, SettingsError> {
     let failed = |source| SettingsError::Read { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
+    // A FIFO would keep us waiting for somebody to write.
+    let nonblocking = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let file = File::options().read(true).custom_flags(nonblocking).open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file")));
+    }
     if let Some(why) = distrust(metadata.uid(), metadata.mode(), rustix::process::geteuid().as_raw()) {
         return Err(SettingsError::Untrusted { path: path.to_owned(), why });
     }

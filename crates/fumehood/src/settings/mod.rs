@@ -20,7 +20,7 @@ pub use environment::Environment;
 pub use explain::{Row, rows};
 pub use file::{Problem, ProblemKind, SettingsFile};
 pub use key::{LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, REPOSITORY_FILE, Setting};
-pub use load::{Locations, read};
+pub use load::{Locations, read, text_of};
 pub use origin::{Origin, Place, Source, Sourced};
 pub use policy::bundle;
 pub use profile::{Asked, ResolvedProfile};

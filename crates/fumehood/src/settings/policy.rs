@@ -11,16 +11,20 @@ use super::origin::Origin;
 use super::resolved::{Settings, SettingsError};
 
 impl Settings {
-    /// Returns the rules that these settings name. A value with a slash is the path of a file, any other the name of a
-    /// bundle.
+    /// Returns the rules that these settings name: an absolute path is that of a file, a word the name of a bundle.
     ///
     /// # Errors
     /// When there is no such bundle, or the file cannot be read or could have been written by somebody else. Then
     /// nothing runs.
     pub fn policy(&self) -> Result<PolicySource, SettingsError> {
         let named = &self.policy.value;
-        if named.contains('/') {
+        if named.starts_with('/') {
             return text_of(Path::new(named)).map(PolicySource::Rules);
+        }
+        if named.contains('/') || named.ends_with(".cedar") {
+            // From where it is read, a repository could stand in.
+            let (path, origin) = (named.clone(), self.policy.origin.clone());
+            return Err(SettingsError::RelativePolicy { path, origin });
         }
         bundle(named, self.policy.origin.clone())
     }
@@ -65,6 +69,12 @@ mod tests {
     fn rules_that_others_can_write_are_not_used() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("rules.cedar");
+        for relative in ["./rules.cedar", "rules.cedar", "~/rules.cedar"] {
+            assert!(
+                matches!(with(relative).policy(), Err(SettingsError::RelativePolicy { .. })),
+                "{relative}"
+            );
+        }
         let settings = with(&path.to_string_lossy());
         assert!(matches!(settings.policy(), Err(SettingsError::Read { .. })), "it is not there");
         fs::write(&path, "permit (principal, action, resource);").expect("writes");

@@ -115,7 +115,7 @@ pub enum SettingsError {
     /// A policy bundle was named that does not ship with the program.
     #[error("there is no policy bundle `{}` (from {origin}): {}", escape(.name), match .nearest {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => "name default or cautious, or the path of a file of rules".to_owned(),
+        None => "`fumehood policy show` knows default and cautious".to_owned(),
     })]
     UnknownBundle {
         /// The name.
@@ -124,6 +124,14 @@ pub enum SettingsError {
         origin: Origin,
         /// The one that looks most like it.
         nearest: Option<String>,
+    },
+    /// A file of rules is named by a path that depends on where we stand.
+    #[error("the policy `{}` (from {origin}) is no absolute path: write it in full, starting with `/`", escape(.path))]
+    RelativePolicy {
+        /// The path.
+        path: String,
+        /// Who named it.
+        origin: Origin,
     },
     /// A profile was asked for that does not exist.
     #[error("there is no profile `{}` (from {origin}): {}", escape(.name), match .nearest {

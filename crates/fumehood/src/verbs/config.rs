@@ -3,6 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use engine::PolicySource;
+use gate::Policy;
+
 use super::context::Context;
 use crate::args::{ConfigCheckArgs, ConfigExplainArgs};
 use crate::error::CliError;
@@ -56,10 +59,15 @@ fn in_force(environment: &Environment, document: &mut ProblemsDocument) -> Resul
     for path in Locations::usual(environment).0.iter().filter(|path| path.exists()) {
         note(settings::read(path), path, document)?;
     }
-    if document.problems.is_empty()
-        && let Err(error) = Settings::load(environment, Vec::new())
-    {
-        document.problems.push(ProblemRow { place: "settings".to_owned(), message: error.to_string() });
+    if document.problems.is_empty() {
+        let rules = Settings::load(environment, Vec::new()).and_then(|settings| settings.policy());
+        let wrong = match rules {
+            Ok(PolicySource::Rules(text)) => Policy::parse(&text).err().map(|error| error.to_string()),
+            Ok(_) => None,
+            Err(error) => Some(CliError::from(error).line()),
+        };
+        let row = |message| ProblemRow { place: "settings".to_owned(), message };
+        document.problems.extend(wrong.map(row));
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ impl<'c> Context<'c> {
         let run_as = self.settings.run_as.as_ref().map_or(RUN_AS, |id| id.value);
         let config = engine::Config {
             state_dir: self.settings.state_dir.value.clone(),
-            policy: self.settings.policy()?,
+            policy: self.policy(),
             run_as: Identity { uid: run_as, gid: run_as },
             user: self.user.name.clone(),
             home: self.user.home.clone(),
@@ -80,6 +80,14 @@ impl<'c> Context<'c> {
             self.console.say(&format!("fumehood: {settled}"));
         }
         Ok(engine)
+    }
+
+    /// Returns the rules that decide. Where they cannot be had everything is denied, and what was recorded can still be
+    /// looked at.
+    pub(super) fn policy(&self) -> engine::PolicySource {
+        self.settings
+            .policy()
+            .unwrap_or_else(|error| engine::PolicySource::Unusable(CliError::from(error).line()))
     }
 
     /// Returns the workspace that is named, or the one around the current directory.

@@ -94,7 +94,10 @@ pub(super) fn os_text(text: OsString) -> Result<OsText, CliError> {
 }
 
 /// Returns where the command starts: the directory that is named, else where the caller stands in the workspace.
-fn directory(workspace: &Workspace, named: Option<&Path>) -> Result<Option<WorkspacePath>, CliError> {
+pub(super) fn directory(
+    workspace: &Workspace,
+    named: Option<&Path>,
+) -> Result<Option<WorkspacePath>, CliError> {
     let outside = |path: &Path| {
         let (path, top) = (path.to_string_lossy(), workspace.path.to_string_lossy());
         CliError::Cannot(format!("`{}` is outside the workspace `{}`", escape(&path), escape(&top)))

@@ -1,20 +1,19 @@
 //! `policy`: what would be decided, and the rules that decide it. `approvals render`: what a person is shown.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use engine::describe;
 use gate::{BUNDLES, Decision, Facts, Gate, Policy, SCHEMA};
 use model::action::{Base, Principal, StartingPoint};
 use model::grant::WorkspaceAccess;
 use model::text::escape;
-use model::{Action, ActionId, ActionRequest, Effect, Grant, OsText, TaskId, Timestamp, Tool, WorkspacePath};
+use model::{Action, ActionId, ActionRequest, Effect, Grant, OsText, TaskId, Timestamp, Tool};
 use serde::Deserialize;
 
 use super::context::Context;
+use super::order::{directory, os_text};
 use crate::args::{
     ApprovalsRenderArgs, PolicyCheckArgs, PolicyDecideArgs, PolicyShowArgs, RequestChoice, RulesChoice,
 };
@@ -22,9 +21,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::render;
 use crate::output::shape::{
-    AskedPart, EffectRow, PolicyAnswer, PolicyDocument, ProblemRow, ProblemsDocument, WayBack,
+    AskedPart, EffectRow, PolicyAnswer, PolicyDocument, ProblemRow, ProblemsDocument, VariablePart, WayBack,
 };
-use crate::settings::{Origin, bundle};
+use crate::settings::{Origin, bundle, text_of};
 
 /// The longest request that is read, in bytes.
 const REQUEST_MAX: u64 = 1 << 20;
@@ -47,7 +46,7 @@ pub(super) fn render_request(context: &Context<'_>, args: &ApprovalsRenderArgs) 
 pub(super) fn check(context: &Context<'_>, args: &PolicyCheckArgs) -> Result<Exit, CliError> {
     let place = escape(&args.file.to_string_lossy()).into_owned();
     let mut document = ProblemsDocument { files: vec![place.clone()], problems: Vec::new() };
-    if let Err(error) = Policy::parse(&read(&args.file)?) {
+    if let Err(error) = Policy::parse(&text_of(&args.file)?) {
         document.problems.push(ProblemRow { place, message: error.to_string() });
     }
     context.console.answer(&document, |paint| render::problems(&document, paint));
@@ -87,8 +86,8 @@ fn answered(
 ) -> Result<PolicyDocument, CliError> {
     let gate = gate(context, rules)?;
     let asked = asked(choice)?;
-    let workspace =
-        OsText::try_from(context.cwd.as_path()).map_err(|error| CliError::Cannot(error.to_string()))?;
+    let place = context.workspace(choice.workspace.as_deref())?;
+    let workspace = os_text(place.path.clone().into_os_string())?;
     let argv = match (asked.argv, asked.shell) {
         (Some(argv), None) => argv,
         (None, Some(script)) => {
@@ -106,7 +105,7 @@ fn answered(
     let request = ActionRequest {
         principal,
         tool: Tool::Run { argv },
-        directory: asked.cwd.map(|cwd| directory(&cwd, &context.cwd)).transpose()?.flatten(),
+        directory: directory(&place, asked.cwd.as_ref().map(|cwd| cwd.as_path()))?,
         environment: asked.env,
         purpose: None,
     };
@@ -131,14 +130,10 @@ fn answered(
 fn gate(context: &Context<'_>, rules: &RulesChoice) -> Result<Gate, CliError> {
     let policy = match (&rules.bundle, &rules.file) {
         (Some(name), _) => bundle(name, Origin::Flag("--bundle"))?,
-        (None, Some(file)) => engine::PolicySource::Rules(read(file)?),
-        (None, None) => context.settings.policy()?,
+        (None, Some(file)) => engine::PolicySource::Rules(text_of(file)?),
+        (None, None) => context.policy(),
     };
     Ok(policy.gate())
-}
-
-fn read(file: &Path) -> Result<String, CliError> {
-    fs::read_to_string(file).map_err(CliError::file("read", file))
 }
 
 fn asked(choice: &RequestChoice) -> Result<Asked, CliError> {
@@ -156,24 +151,15 @@ fn asked(choice: &RequestChoice) -> Result<Asked, CliError> {
     if text.len() as u64 > REQUEST_MAX {
         return Err(CliError::Cannot(format!("the request is longer than {REQUEST_MAX} bytes")));
     }
+    let unexpected = |what: &str| {
+        let what = escape(what).into_owned();
+        CliError::Cannot(format!("the request is not what is expected: {what}; docs/policy.md has its form"))
+    };
     // A list would be taken for the fields in their order.
-    let object = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&text);
-    object.and_then(|object| serde_json::from_value(object.into())).map_err(|error| {
-        let error = escape(&error.to_string()).into_owned();
-        CliError::Cannot(format!(
-            "the request is not what is expected: {error}; see `fumehood policy decide --help`"
-        ))
-    })
-}
-
-/// Returns a directory of the workspace; nothing for its top.
-fn directory(cwd: &OsText, workspace: &Path) -> Result<Option<WorkspacePath>, CliError> {
-    let path = cwd.as_path();
-    let relative = path.strip_prefix(workspace).unwrap_or(path);
-    if relative.as_os_str().is_empty() || relative == Path::new(".") {
-        return Ok(None);
+    if !text.trim_ascii_start().starts_with(b"{") {
+        return Err(unexpected("it is no JSON object"));
     }
-    WorkspacePath::parse(relative).map(Some).map_err(|error| CliError::Cannot(format!("`cwd`: {error}")))
+    serde_json::from_slice(&text).map_err(|error| unexpected(&error.to_string()))
 }
 
 fn document(
@@ -208,11 +194,15 @@ fn document(
             argv,
             directory: request.directory.map(OsText::from),
             workspace,
-            variables: request.environment.into_keys().collect(),
+            variables: variables(request.environment),
         },
         effects: effects.iter().map(EffectRow::from).collect(),
         way_back: way_back(effects),
     }
+}
+
+fn variables(environment: BTreeMap<String, OsText>) -> Vec<VariablePart> {
+    environment.into_iter().map(|(name, value)| VariablePart { name, value }).collect()
 }
 
 /// Says what a grant has less of than was asked for. A request of these verbs asks for nothing else.

@@ -165,7 +165,10 @@ fn rules_that_cannot_be_used_let_nothing_run() {
     let rules = bench.path("rules.cedar");
     bench.settings(&format!("policy = \"{}\"\n", rules.display()));
     let missing = bench.sh("true");
-    assert_eq!(missing.code, Some(125), "{missing:?}");
+    assert_eq!(missing.code, Some(126), "{missing:?}");
+    assert!(missing.err.contains("cannot read") && missing.err.contains("rules.cedar"), "{missing:?}");
+    assert_eq!(bench.run(&["log"]).code, Some(0), "what was recorded can be looked at");
+    assert_eq!(bench.run(&["config", "check"]).code, Some(1), "and the check says so");
     for (text, why) in [
         ("", "holds no rule"),
         ("permit (principal, action", "cannot be read"),
@@ -194,15 +197,17 @@ fn rules_that_cannot_be_used_let_nothing_run() {
 fn a_request_that_is_none_is_refused_with_what_is_wrong() {
     let bench = Bench::new();
     for (request, why) in [
-        ("", "EOF"),
-        ("[]", "invalid type"),
-        (r#"[["ls"]]"#, "invalid type"),
+        ("", "no JSON object"),
+        ("[]", "no JSON object"),
+        (r#"[["ls"]]"#, "no JSON object"),
+        (r#"{"argv": ["ls"], "argv": ["rm", "x"]}"#, "duplicate field"),
         ("{}", "either `argv` or `shell`"),
         (r#"{"argv": ["a"], "shell": "b"}"#, "either `argv` or `shell`"),
         (r#"{"argv": []}"#, "no program is named"),
         (r#"{"argv": ["a\u0000"]}"#, "NUL"),
         (r#"{"shell": "a\u0000"}"#, "NUL"),
-        (r#"{"argv": ["a"], "cwd": "../x"}"#, "cwd"),
+        (r#"{"argv": ["a"], "cwd": "../x"}"#, "climbs"),
+        (r#"{"argv": ["a"], "cwd": "/elsewhere"}"#, "outside the workspace"),
         (r#"{"argv": ["a"], "env": {"A B": "1"}}"#, "environment variable"),
         (r#"{"argv": ["a"], "evn": {}}"#, "unknown field"),
     ] {

@@ -46,8 +46,9 @@ pub fn dossier(document: &PolicyDocument, paint: Paint) -> String {
     let directory =
         request.directory.as_ref().map_or_else(|| "its top".to_owned(), |path| format!("`{path}`"));
     text.push_str(&format!("\n  in the workspace `{}`, {directory}\n", request.workspace));
-    if !request.variables.is_empty() {
-        text.push_str(&format!("  with the variables {}\n", escape(&request.variables.join(", "))));
+    for variable in &request.variables {
+        let value = one_line(&shell_word(&variable.value));
+        text.push_str(&format!("  with {}={value}\n", escape(&variable.name)));
     }
     for note in odd_characters(&request.argv) {
         text.push_str(&format!("  {} {note}\n", paint.bad("mind:")));
@@ -118,7 +119,7 @@ fn commands(text: &str) -> Vec<String> {
     text.split('\n').flat_map(of_line).collect()
 }
 
-/// Counts blanks that would push the rest out of sight.
+/// Counts blanks that would push the rest out of sight. A backslash of the text itself is doubled.
 fn one_line(text: &str) -> String {
     const SHOWN: usize = 8;
     let mut shown = String::with_capacity(text.len());
@@ -127,7 +128,7 @@ fn one_line(text: &str) -> String {
         let blanks = rest[at..].len() - rest[at..].trim_start_matches(' ').len();
         shown.push_str(&rest[..at]);
         if blanks > SHOWN {
-            shown.push_str(&format!(" [{blanks} blanks] "));
+            shown.push_str(&format!(" \\blanks{{{blanks}}} "));
         } else {
             shown.push_str(&rest[at..at + blanks]);
         }

@@ -30,7 +30,7 @@ pub use answers::{
     ProblemRow, ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
 };
 pub use demo::{DemoCheck, DemoDocument};
-pub use policy::{AskedPart, EffectRow, PolicyAnswer, PolicyDocument, WayBack};
+pub use policy::{AskedPart, EffectRow, PolicyAnswer, PolicyDocument, VariablePart, WayBack};
 pub use reproduce::{Difference, ReproduceDocument, differences};
 pub use schemas::schemas;
 pub use why::{Cause, HIDDEN_STAYS, WhyDocument, why};

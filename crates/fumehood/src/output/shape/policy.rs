@@ -72,8 +72,18 @@ pub struct AskedPart {
     /// The workspace.
     #[schemars(with = "Name")]
     pub workspace: OsText,
-    /// The names of the variables that it sets.
-    pub variables: Vec<String>,
+    /// The variables that it sets.
+    pub variables: Vec<VariablePart>,
+}
+
+/// A variable that is set.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct VariablePart {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    #[schemars(with = "Name")]
+    pub value: OsText,
 }
 
 /// One effect.
