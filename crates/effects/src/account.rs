@@ -13,6 +13,9 @@ use crate::variables::is_harmless;
 const DEPTH_MAX: usize = 24;
 /// The most effects that are told apart. A person reads no more, and policy is asked about each.
 const EFFECTS_MAX: usize = 128;
+/// The most words of commands that are read, all together: a command that is started for each of many places, and inside
+/// itself again, is read once for each of them.
+const WORDS_MAX: usize = 32 << 10;
 /// The most directories that a command may be in at one time.
 const DIRECTORIES_MAX: usize = 8;
 
@@ -23,6 +26,8 @@ pub(crate) struct Account<'a> {
     directories: Vec<Directory>,
     effects: BTreeSet<Effect>,
     depth: usize,
+    /// How many words of commands may still be read.
+    words_left: usize,
     /// Whether the shell that reads is surely bash. Debian's `sh` reads some of what bash has as something else.
     is_bash: bool,
     /// Whether the thread that reads has the stack that a script needs.
@@ -37,6 +42,7 @@ impl<'a> Account<'a> {
             directories: vec![Directory::new(start)],
             effects: BTreeSet::new(),
             depth: 0,
+            words_left: WORDS_MAX,
             is_bash: false,
             has_room: false,
         }
@@ -159,6 +165,16 @@ impl<'a> Account<'a> {
         self.depth += 1;
         read(self);
         self.depth -= 1;
+    }
+
+    /// Takes so many words of what may still be read; tells whether there are as many.
+    pub(crate) fn may_read(&mut self, words: usize) -> bool {
+        let left = self.words_left.checked_sub(words);
+        if left.is_none() {
+            self.unknown("the command has too many words to be read");
+        }
+        self.words_left = left.unwrap_or(0);
+        left.is_some()
     }
 
     pub(crate) fn has_room(&self) -> bool {

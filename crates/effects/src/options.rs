@@ -1,10 +1,10 @@
 //! Options: reads arguments the way programs do, by a short notation of what a program knows.
 //!
-//! The notation is a list of words. `-abc` are letters without a value, `-o:` is one with a value, `-i?` one whose
-//! value may follow in the same argument; `-L=` takes its value in the next
-//! argument and stands alone; `--name`, `--name:` and `--name?` likewise; `-#` is any number. Behind a
-//! colon or question mark stands what the value is used for, see [`Use`]. What a list does not name is not guessed at,
-//! and shortened long options are not completed.
+//! The notation is a list of words. `-abc` are letters without a value, `-o:` is one with a value, `-i?` one whose value
+//! may follow in the same argument, and `-L=` one that stands alone and takes its value from the next argument. `--name`,
+//! `--name:` and `--name?` are likewise; `-#` is any number. Behind a colon, a question mark or an equals sign stands what
+//! the value is used for, see [`Use`]. What a list does not name is not guessed at, and shortened long options are not
+//! completed.
 
 use crate::account::Account;
 use crate::arg::{Arg, Known};

@@ -19,6 +19,9 @@ impl Account<'_> {
             return;
         };
         self.add(Effect::Run { program: written.to_owned() });
+        if !self.may_read(argv.len()) {
+            return;
+        }
         match system_name(written) {
             Some(name) => self.deeper(|account| tools::read(account, name, args)),
             None => self.unknown(format!("`{written}` is a program of its own, whatever its name")),

@@ -11,8 +11,6 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
     false
 }
 
-/// The most places for which a command is read.
-const ROOTS_MAX: usize = 8;
 /// Tests and actions without an argument.
 const ALONE: [&str; 30] = [
     "!",
@@ -183,11 +181,6 @@ fn executed(account: &mut Account<'_>, argv: &[Arg], roots: &[Arg]) {
     let whole = argv.iter().skip(1).all(|arg| !is_found(arg) || arg.text == "{}");
     if !whole || argv.first().is_some_and(is_found) {
         account.unknown("what find starts is known only at run time");
-        return;
-    }
-    let nests = argv.first().and_then(Arg::exact).is_some_and(|program| program.ends_with("find"));
-    if nests || roots.len() > ROOTS_MAX {
-        account.unknown("find starts a command for too many places to be read");
         return;
     }
     // The names begin with the place where it looks, so they are no options unless that is one.
