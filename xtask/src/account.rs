@@ -16,8 +16,9 @@ use tempfile::TempDir;
 use crate::repo::Repo;
 use crate::{run, say, scratch};
 
-/// The name of the account that is made when there is none.
-const OUR_ACCOUNT: &str = "fumehood-test";
+/// What the names of accounts that are made here begin with. The number of the process that made one follows, so that
+/// two tasks at the same time never end each other's processes, and what a killed one left is known.
+const OUR_ACCOUNTS: &str = "fumehood-test-";
 
 /// Makes paths reachable in a mount namespace of its own, then becomes the user.
 const REACH: &str = include_str!("reach.sh");
@@ -33,7 +34,8 @@ pub struct Ordinary {
     name: String,
     uid: u32,
     gid: u32,
-    made_here: bool,
+    /// Whether the account is one of ours, and nobody else's.
+    ours: bool,
     scratch: TempDir,
     /// What the user must be able to read, wherever it is.
     needs: Vec<PathBuf>,
@@ -50,18 +52,22 @@ pub struct Leftover {
 }
 
 impl Ordinary {
-    /// Finds or makes the account and its scratch home.
+    /// Finds or makes the account and its scratch home. Removes the accounts that killed tasks left.
     ///
     /// # Errors
     /// When this task is not root, or the account cannot be had.
     pub fn ready(repo: &Repo) -> Result<Self> {
         let wanted = run::variable("FUMEHOOD_TEST_USER").map(|name| name.to_string_lossy().into_owned());
-        let name = wanted.clone().unwrap_or_else(|| OUR_ACCOUNT.to_owned());
-        let made_here = match (find(&name)?, wanted) {
-            (Some(_), _) => false,
-            (None, Some(name)) => bail!("there is no user `{name}`, which FUMEHOOD_TEST_USER names"),
-            (None, None) => make(&name)?,
-        };
+        let ours = wanted.is_none();
+        if ours {
+            remove_forsaken()?;
+        }
+        let name = wanted.unwrap_or_else(|| format!("{OUR_ACCOUNTS}{}", std::process::id()));
+        match find(&name)? {
+            Some(_) => {}
+            None if ours => make(&name)?,
+            None => bail!("there is no user `{name}`, which FUMEHOOD_TEST_USER names"),
+        }
         let (uid, gid) =
             find(&name)?.with_context(|| format!("the account `{name}` was made but is not there"))?;
         let scratch = scratch::directory("fumehood-user.")?;
@@ -69,7 +75,7 @@ impl Ordinary {
         let sysroot = run::output("find the toolchain", run::command("rustc").args(["--print", "sysroot"]))?;
         let sysroot = PathBuf::from(String::from_utf8(sysroot)?.trim());
         let needs = vec![repo.root.clone(), repo.target.clone(), sysroot.clone()];
-        let user = Self { name, uid, gid, made_here, scratch, needs, sysroot };
+        let user = Self { name, uid, gid, ours, scratch, needs, sysroot };
         user.make_home()?;
         Ok(user)
     }
@@ -116,23 +122,13 @@ impl Ordinary {
         command
     }
 
-    /// Ends what the user left running and removes the account, if it was made here. Returns what was left.
+    /// Ends what the user left running and removes the account, if it is one of ours. Returns what was left.
     ///
     /// # Errors
     /// When the account cannot be removed.
     pub fn leave(self) -> Result<Vec<Leftover>> {
-        let left = leftovers(self.uid)?;
         // An account of somebody else may have processes of its own; only ours is known to be ours alone.
-        if self.name != OUR_ACCOUNT {
-            return Ok(Vec::new());
-        }
-        for process in &left {
-            let _ = run::command("kill").args(["-KILL", &process.pid.to_string()]).status();
-        }
-        if self.made_here {
-            run::output("remove the account", run::command("userdel").arg("--force").arg(&self.name))?;
-        }
-        Ok(left)
+        if self.ours { remove(&self.name, self.uid) } else { Ok(Vec::new()) }
     }
 
     fn home(&self) -> PathBuf {
@@ -166,8 +162,36 @@ fn find(name: &str) -> Result<Option<(u32, u32)>> {
     Ok(Some((uid.parse()?, gid.parse()?)))
 }
 
-/// Makes the throw-away account; always answers that it was made here.
-fn make(name: &str) -> Result<bool> {
+/// Ends what runs as one of our accounts and removes it. Returns what ran.
+fn remove(name: &str, uid: u32) -> Result<Vec<Leftover>> {
+    let left = leftovers(uid)?;
+    for process in &left {
+        let _ = run::command("kill").args(["-KILL", &process.pid.to_string()]).status();
+    }
+    run::output("remove the account", run::command("userdel").arg("--force").arg(name))?;
+    Ok(left)
+}
+
+/// Removes those of our accounts whose maker has ended.
+fn remove_forsaken() -> Result<()> {
+    let accounts = fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
+    for name in accounts.lines().filter_map(|line| line.split(':').next()) {
+        let Some(maker) = name.strip_prefix(OUR_ACCOUNTS).and_then(|pid| pid.parse::<u32>().ok()) else {
+            continue;
+        };
+        if Path::new("/proc").join(maker.to_string()).exists() {
+            continue;
+        }
+        if let Some((uid, _)) = find(name)? {
+            say::note(&format!("removing the account `{name}`, which a killed task left"));
+            remove(name, uid)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes a throw-away account.
+fn make(name: &str) -> Result<()> {
     say::note(&format!("making the throw-away account `{name}` for the tests that must pass without root"));
     let mut useradd = run::command("useradd");
     useradd.args([
@@ -181,7 +205,7 @@ fn make(name: &str) -> Result<bool> {
     ]);
     run::output("make an account", &mut useradd)
         .context("set FUMEHOOD_TEST_USER to an ordinary account if none can be made here")?;
-    Ok(true)
+    Ok(())
 }
 
 /// Returns the processes of a user.

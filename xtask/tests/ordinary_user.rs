@@ -1,5 +1,5 @@
 //! The ordinary user as whom root tests a second time: it reaches what it needs wherever that is, is not root, and
-//! what it leaves running is found.
+//! what it leaves running is found. The account of a task that was killed is removed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -36,7 +36,11 @@ fn an_ordinary_user_reaches_the_repository_and_what_it_leaves_is_found() {
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("it is ours");
     let repo = Repo { target: closed.join("target"), ..repo };
 
+    let forsaken = forsaken_account();
     let user = Ordinary::ready(&repo).expect("an account can be had");
+    let name = user.name().to_owned();
+    assert!(is_account(&name), "{name}");
+    assert!(!is_account(&forsaken), "{forsaken} was left by a killed task, and is still there");
     let root = repo.root.display().to_string();
     let target = repo.target.display().to_string();
     let story = user.command(["sh", "-c", STORY, "story", &root, &target]).output().expect("it starts");
@@ -45,6 +49,19 @@ fn an_ordinary_user_reaches_the_repository_and_what_it_leaves_is_found() {
     assert!(story.status.success(), "{}", String::from_utf8_lossy(&story.stderr));
     assert_eq!(left.len(), 1, "{left:?}");
     assert!(left[0].command.contains("sleep 300"), "{left:?}");
-    let gone = run::command("getent").args(["passwd", "fumehood-test"]).output().expect("it starts");
-    assert!(!gone.status.success(), "the account is still there");
+    assert!(!is_account(&name), "{name} is still there");
+}
+
+/// Makes an account as a task that was killed leaves one. Returns its name.
+fn forsaken_account() -> String {
+    let mut ended = run::command("true").spawn().expect("it starts");
+    let name = format!("fumehood-test-{}", ended.id());
+    ended.wait().expect("it ends");
+    let made = run::command("useradd").args(["--no-create-home", &name]).output().expect("it starts");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    name
+}
+
+fn is_account(name: &str) -> bool {
+    run::command("getent").args(["passwd", name]).output().expect("it starts").status.success()
 }
