@@ -28,6 +28,9 @@ pub enum ToolResult {
     Denied {
         /// The decision, as it is in the record.
         decision: DecisionRecord,
+        /// Sentences about what else is known: whom it was asked, and what they said.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
     },
     /// It did not run, for a reason that is no decision.
     NotRun {
@@ -91,7 +94,7 @@ impl ToolResult {
     pub(crate) fn told(&self, tool: &Tool) -> Told {
         match self {
             Self::Ran { ending, stdout, stderr, notes } => ran(tool, ending, stdout, stderr, notes),
-            Self::Denied { decision } => Told { text: denied(decision), failed: true },
+            Self::Denied { decision, notes } => Told { text: denied(decision, notes), failed: true },
             Self::NotRun { reason } => Told::failure(format!("it did not run: {reason}")),
             Self::Unknown { reason } => Told::failure(format!(
                 "it was started, but its end is unknown and nothing of it was kept: {reason}. Look at the state \
@@ -141,15 +144,18 @@ struct Refusal<'a> {
     advice: &'a str,
     a_person_may_allow_it: bool,
     same_effect_same_answer: bool,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notes: &'a [String],
 }
 
-fn denied(decision: &DecisionRecord) -> String {
+fn denied(decision: &DecisionRecord, notes: &[String]) -> String {
     let refusal = Refusal {
         denied: &decision.reason,
         rules: &decision.rules,
         advice: &decision.advice,
         a_person_may_allow_it: decision.person_may_allow || decision.verdict == Verdict::RequireApproval,
         same_effect_same_answer: true,
+        notes,
     };
     // A struct of strings and booleans always has a JSON form.
     serde_json::to_string(&refusal).unwrap_or_else(|_| format!("denied: {}", decision.reason))
@@ -230,8 +236,13 @@ mod tests {
             grant: None,
             policy: Digest::of(b"policy"),
         };
-        let told = ToolResult::Denied { decision }.told(&run());
+        let notes = vec!["a person said no: use the mirror".to_owned()];
+        let told = ToolResult::Denied { decision: decision.clone(), notes }.told(&run());
         let json: serde_json::Value = serde_json::from_str(&told.text).expect("is JSON");
+        assert_eq!(json["notes"][0], "a person said no: use the mirror");
+        let told = ToolResult::Denied { decision, notes: Vec::new() }.told(&run());
+        let json: serde_json::Value = serde_json::from_str(&told.text).expect("is JSON");
+        assert_eq!(json.get("notes"), None);
         assert!(told.failed);
         assert_eq!(json["denied"], "protected-path");
         assert_eq!(json["rules"][0], "git-internals");

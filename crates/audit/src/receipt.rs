@@ -41,7 +41,9 @@ impl Receipt {
     /// INVARIANT: called only after the storage said that the record is durable.
     pub(crate) fn of(record: &Record, event: &Event) -> Self {
         let decided = match event {
-            Event::Decided { digest, decision } => Some((*digest, decision.clone())),
+            Event::Decided { digest, decision } | Event::TrialDecided { digest, decision } => {
+                Some((*digest, decision.clone()))
+            }
             _ => None,
         };
         Self {
@@ -68,11 +70,14 @@ impl Receipt {
         self.event
     }
 
-    /// Tells whether this is the receipt of exactly this decision about exactly this action: the same request made
-    /// a second time is another action, and needs a record of its own.
-    pub fn covers_decision(&self, about: &Subject, action: &Digest, decision: &DecisionRecord) -> bool {
-        let decided = self.decided.as_ref();
+    /// Tells whether this is the receipt of exactly this event, a decision, about exactly this subject: the same request
+    /// made a second time is another action, and needs a record of its own.
+    pub fn covers_decision(&self, about: &Subject, event: &Event) -> bool {
+        let (Event::Decided { digest, decision } | Event::TrialDecided { digest, decision }) = event else {
+            return false;
+        };
         self.about == *about
-            && decided.is_some_and(|(digest, recorded)| digest == action && recorded == decision)
+            && self.event == event.name()
+            && self.decided.as_ref().is_some_and(|(about, recorded)| about == digest && recorded == decision)
     }
 }

@@ -23,6 +23,31 @@ pub(crate) fn summary(event: &Event) -> String {
             format!("{}: {tool} {}{class}", principal(who), command(argv))
         }
         Event::Decided { decision, .. } => decided(decision),
+        Event::TrialDecided { decision, .. } => format!("for a trial: {}", decided(decision)),
+        Event::ApprovalAsked { approval, roles, .. } => {
+            format!("{approval} asks for a yes of {}", roles.join(", "))
+        }
+        Event::ApprovalAskedAgain { approval, state, why } => {
+            format!("{approval} stands for it, which is {state}{}", because(why.as_deref()))
+        }
+        Event::ApprovalNotAsked { why } => why.clone(),
+        Event::ApprovalAnswered { approval, answer } => {
+            format!(
+                "{approval}: {} by {}{}",
+                answer.answer,
+                principal(&answer.by),
+                because(answer.reason.as_deref())
+            )
+        }
+        Event::ApprovalClosed { approval, state, why } => {
+            format!(
+                "{approval} is {state}{}",
+                because(Some(why).filter(|why| !why.is_empty()).map(String::as_str))
+            )
+        }
+        Event::ApprovalRefused { approval, by, why } => {
+            format!("{approval}: an answer of {} was not taken: {why}", principal(by))
+        }
         Event::Started { backend, held, probes, masked } => {
             let masked = counted(masked.len(), "masked file");
             format!("{backend}; {}; {}; {masked}", proof(probes), walls(held))
@@ -84,6 +109,10 @@ fn principal(principal: &Principal) -> String {
         Principal::Agent(name) => format!("agent {name}"),
         Principal::Engine => "engine".to_owned(),
     }
+}
+
+fn because(reason: Option<&str>) -> String {
+    reason.map(|reason| format!(": {reason}")).unwrap_or_default()
 }
 
 fn decided(decision: &DecisionRecord) -> String {

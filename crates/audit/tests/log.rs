@@ -14,19 +14,25 @@ const NOW: Timestamp = Timestamp::from_nanos(7);
 fn a_receipt_covers_exactly_the_decision_that_was_recorded() {
     let log = Log::open(MemoryStorage::new(log_id(1))).unwrap();
     let receipt = log.append(&subject(1), &decided("build"), NOW).unwrap();
-    let action = Digest::of(b"build");
+    let event = |digest, reason| Event::Decided { digest: Digest::of(digest), decision: decision(reason) };
     assert_eq!((receipt.seq(), receipt.event_name()), (1, "decided"));
-    assert!(receipt.covers_decision(&subject(1), &action, &decision("build")));
-    assert!(!receipt.covers_decision(&subject(2), &action, &decision("build")));
-    assert!(!receipt.covers_decision(&subject(1), &action, &decision("other")));
-    assert!(!receipt.covers_decision(&subject(1), &Digest::of(b"other"), &decision("build")));
+    assert!(receipt.covers_decision(&subject(1), &event(b"build", "build")));
+    assert!(!receipt.covers_decision(&subject(2), &event(b"build", "build")));
+    assert!(!receipt.covers_decision(&subject(1), &event(b"build", "other")));
+    assert!(!receipt.covers_decision(&subject(1), &event(b"other", "build")));
+    let trial = Event::TrialDecided { digest: Digest::of(b"build"), decision: decision("build") };
+    assert!(!receipt.covers_decision(&subject(1), &trial), "a yes to an action is none to its trial");
+    let receipt = log.append(&subject(1), &trial, NOW).unwrap();
+    assert!(receipt.covers_decision(&subject(1), &trial));
+    assert!(!receipt.covers_decision(&subject(1), &event(b"build", "build")), "nor the other way round");
 }
 
 #[test]
 fn the_receipt_of_another_event_covers_no_decision() {
     let log = Log::open(MemoryStorage::new(log_id(1))).unwrap();
     let receipt = log.append(&subject(1), &awkward(1), NOW).unwrap();
-    assert!(!receipt.covers_decision(&subject(1), &Digest::of(b"build"), &decision("build")));
+    assert!(!receipt.covers_decision(&subject(1), &awkward(1)));
+    assert!(!receipt.covers_decision(&subject(1), &decided("build")));
 }
 
 #[test]

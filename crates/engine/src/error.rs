@@ -66,6 +66,9 @@ pub enum EngineError {
         "task {task} is {state}: start another one with `--new-task`, or `fumehood task resume` it when it is stopped"
     )]
     TaskState { task: String, state: String },
+    /// A request for a person's yes that cannot be answered so.
+    #[error("{approval} {why}")]
+    Approval { approval: model::ApprovalId, why: String },
     /// Nothing to do something with.
     #[error("{0}")]
     Nothing(String),

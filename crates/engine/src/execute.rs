@@ -10,7 +10,7 @@ use inspect::tree::Time;
 use inspect::{Report, Rules, Stack, Tree};
 use model::action::Base;
 use model::event::{Event, HeldBack};
-use model::{Grant, OsText, Subject};
+use model::{ApprovalState, Grant, OsText, Subject};
 use sandbox::fail_point;
 use sandbox::{Execution, Io, Joined, Prepared, Report as Built, SandboxError, Spec, Started, Unstarted};
 
@@ -26,7 +26,7 @@ use crate::masks;
 use crate::outcome::{Finished, Outcome};
 use crate::run::Run;
 use crate::start::open;
-use crate::store::Evidence;
+use crate::store::{ActionState, Evidence};
 
 /// Changes that one event lists; the rest is counted. All of them stay in the layer.
 const CHANGES_MAX: usize = 1000;
@@ -238,9 +238,18 @@ impl Engine {
         let events = [&ended, &inspected, &torn_down];
         let entries = events.map(|event| Entry { subject: about, event, time });
         let receipts = self.log.append_all(&entries, |writer| {
-            writer.set_ended(&run.action, &execution.ending, &execution.usage, time)?;
+            let end = (&execution.ending, &execution.usage);
+            let to = if run.trial.is_some() { ActionState::Tried } else { ActionState::Ended };
+            writer.set_ended(&run.action, to, end, time)?;
             writer.keep_evidence(&run.action, &evidence)?;
-            if keeps { writer.add_layer(&run.task, &run.action) } else { Ok(()) }
+            match &run.trial {
+                Some(approval) => {
+                    let (from, to) = (ApprovalState::Trying, ApprovalState::Open);
+                    writer.move_approval(approval, &[from], to, None, time)
+                }
+                None if keeps => writer.add_layer(&run.task, &run.action),
+                None => Ok(()),
+            }
         })?;
         if !keeps && !run.start.is_helper {
             // The end is on the record: an empty directory that stays is no reason to answer otherwise.

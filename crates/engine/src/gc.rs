@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use model::event::Event;
-use model::{ActionId, Subject, TaskId, Timestamp};
+use model::{ActionId, ApprovalState, Subject, TaskId, Timestamp};
 
 use crate::Engine;
+use crate::approvals::NOBODY_ANSWERED;
 use crate::clock::now;
+use crate::deadline::Moment;
 use crate::error::EngineError;
 use crate::store::StoredLayer;
 
@@ -48,6 +50,7 @@ impl Engine {
                 }
             }
         }
+        garbage.bytes += self.collect_trials(dry_run)?;
         let mut bases = Vec::new();
         for base in self.stale_bases(retention, &garbage.actions)? {
             garbage.bytes += disk_use(&base.place);
@@ -64,6 +67,26 @@ impl Engine {
             })?;
         }
         Ok(garbage)
+    }
+
+    /// Closes the requests for a person's yes that nobody answered in time, and removes what was tried and became
+    /// nobody's. Returns the bytes that come free.
+    fn collect_trials(&self, dry_run: bool) -> Result<u64, EngineError> {
+        let now = Moment::now()?;
+        let mut bytes = 0;
+        for approval in self.store().read(|reader| reader.approvals(false))? {
+            let state = approval.state_at(&now);
+            if !state.is_final() || state == ApprovalState::Kept {
+                continue;
+            }
+            bytes += self.places_of_trial(&approval).iter().map(|place| disk_use(place)).sum::<u64>();
+            match (dry_run, approval.state.is_final()) {
+                (true, _) => {}
+                (false, true) => self.remove_trial(&approval)?,
+                (false, false) => self.close(&approval, ApprovalState::Expired, NOBODY_ANSWERED, &now)?,
+            }
+        }
+        Ok(bytes)
     }
 
     /// Returns the tasks that have a directory.

@@ -1,21 +1,27 @@
 //! The straight path: one action from its request to its outcome.
 
 use audit::Entry;
-use gate::{Decision, Facts};
+use gate::{Authorization, Decision, Facts};
 use model::action::{Principal, StartingPoint};
 use model::event::Event;
 use model::task::Task;
-use model::{Action, ActionId, ActionRequest, Grant, OsText, Profile, Subject, Tool, WorkspacePath};
+use model::{
+    Action, ActionId, ActionRequest, ApprovalState, Grant, OsText, Profile, Subject, Timestamp, Tool,
+    WorkspacePath,
+};
 use sandbox::fail_point;
 use sandbox::{Io, Prepared, SandboxError};
 
+use crate::approvals::{Asks, closed};
 use crate::clock::{now, random};
+use crate::deadline::Moment;
 use crate::error::EngineError;
 use crate::lock::Lock;
 use crate::outcome::{NotStarted, Outcome};
 use crate::parked::{Parked, Waiting};
 use crate::run::Run;
 use crate::start::Start;
+use crate::store::{StoreError, StoredApproval, Writer};
 use crate::{Engine, Workspace};
 
 /// What somebody orders.
@@ -44,6 +50,46 @@ pub(crate) struct Manner<'m> {
     pub(crate) on_layers: bool,
     /// The call of an agent that it carries out.
     pub(crate) call: Option<&'m str>,
+}
+
+/// A decision, with what it means for people.
+struct Ruled {
+    decision: Decision,
+    /// What becomes of an action that needs somebody's yes.
+    asks: Option<Asks>,
+    /// The yes that is spent on an action that was allowed.
+    spends: Option<StoredApproval>,
+}
+
+impl Ruled {
+    /// Returns the yes that a sandbox is built for.
+    fn permitted(&self) -> Option<&Authorization> {
+        match &self.decision {
+            Decision::Allow(yes) | Decision::Narrow(yes) => Some(yes),
+            Decision::RequireApproval(_) => self.asks.as_ref().and_then(Asks::trial),
+            Decision::Deny(_) => None,
+        }
+    }
+
+    /// Returns the events that record it. The last one is that of the yes, when there is one: its receipt makes the
+    /// permit.
+    fn events(&self) -> Vec<Event> {
+        let spent = self.spends.iter().map(|approval| closed(approval, ApprovalState::Used, ""));
+        let mut events: Vec<Event> = spent.collect();
+        events.push(self.decision.event());
+        events.extend(self.asks.as_ref().map(Asks::event));
+        events.extend(self.asks.as_ref().and_then(Asks::trial).map(Authorization::event));
+        events
+    }
+
+    /// Writes down what it changes. A yes that somebody else spent meanwhile undoes all of it.
+    fn write(&self, writer: &Writer<'_>, action: &ActionId, time: Timestamp) -> Result<(), StoreError> {
+        if let Some(approval) = &self.spends {
+            let (from, to) = (ApprovalState::Given, ApprovalState::Used);
+            writer.move_approval(&approval.id, &[from], to, None, time)?;
+        }
+        self.asks.as_ref().map_or(Ok(()), |asks| asks.write(writer, action, time))
+    }
 }
 
 impl Engine {
@@ -85,7 +131,9 @@ impl Engine {
         run.call = manner.call.map(str::to_owned);
         fail_point::reached("decision: the action has its place");
         let action = self.parse(&run, task, &order)?;
-        let facts = self.facts(&order, &action)?;
+        // What was said to a command without input covers none with one.
+        let given = if io.stdin.is_none() { self.given_to(&action, task)? } else { None };
+        let facts = Self::with_the_yes(self.facts(&order, &action)?, given.as_ref())?;
         let about = subject(&action);
         let requested = self.requested(&action, &facts);
         let stored = action.clone();
@@ -93,26 +141,54 @@ impl Engine {
             Some(service) => self.gate.decide_internal(action, service, &facts),
             None => self.gate.decide(action, &facts),
         };
+        let ruled = self.ruled(decision, given, &stored, &facts)?;
+        run.trial = ruled.asks.as_ref().and_then(Asks::tried).cloned();
         // The action is about to be on the record: what is asked from here on is for its command.
         io.about_to_start();
         let (receipt, prepared) =
-            self.record_and_prepare(&about, &requested, &stored, &decision, (run, waiting))?;
+            self.record_and_prepare(&about, &requested, &stored, &ruled, (run, waiting))?;
         fail_point::reached("decision: it is on the record");
         let id = stored.id().clone();
-        match decision {
-            Decision::Deny(denial) => Ok(Outcome::Denied { action: id, denial }),
-            Decision::RequireApproval(request) => Ok(Outcome::NeedsApproval { action: id, request }),
-            Decision::Allow(yes) | Decision::Narrow(yes) => {
-                let permit =
-                    yes.recorded(&receipt).map_err(|mismatch| EngineError::Nothing(mismatch.to_string()))?;
-                match prepared {
-                    Some((run, Ok(prepared))) => self.run(&about, run, prepared, permit, io),
-                    // The run keeps its place until that is on the record: nobody takes it for one that died.
-                    Some((_run, Err(error))) => self.not_started(&about, id, &error).map(Outcome::NotStarted),
-                    None => self.not_started(&about, id, &SandboxError::OtherGrant).map(Outcome::NotStarted),
-                }
+        let (yes, request) = match (ruled.decision, ruled.asks) {
+            (Decision::Deny(denial), _) => return Ok(Outcome::Denied { action: id, denial }),
+            (Decision::Allow(yes) | Decision::Narrow(yes), _) => (yes, None),
+            (Decision::RequireApproval(request), Some(Asks::New { trial: Some(yes), .. })) => {
+                (*yes, Some(request))
             }
-        }
+            (Decision::RequireApproval(request), _) => {
+                return Ok(Outcome::NeedsApproval { action: id, request });
+            }
+        };
+        let permit = yes.recorded(&receipt).map_err(|mismatch| EngineError::Nothing(mismatch.to_string()))?;
+        let outcome = match prepared {
+            Some((run, Ok(prepared))) => self.run(&about, run, prepared, permit, io)?,
+            // The run keeps its place until that is on the record: nobody takes it for one that died.
+            Some((_run, Err(error))) => Outcome::NotStarted(self.not_started(&about, id.clone(), &error)?),
+            None => Outcome::NotStarted(self.not_started(&about, id.clone(), &SandboxError::OtherGrant)?),
+        };
+        Ok(match (outcome, request) {
+            (Outcome::Finished(_), Some(request)) => Outcome::NeedsApproval { action: id, request },
+            (outcome, _) => outcome,
+        })
+    }
+
+    /// Puts beside a decision what it means for people: whom it asks, or whose yes it spends.
+    fn ruled(
+        &self,
+        decision: Decision,
+        given: Option<StoredApproval>,
+        action: &Action,
+        facts: &Facts,
+    ) -> Result<Ruled, EngineError> {
+        let asks = match &decision {
+            Decision::RequireApproval(request) => Some(self.asks(action, facts, request)?),
+            Decision::Allow(_) | Decision::Narrow(_) | Decision::Deny(_) => None,
+        };
+        let spends = match &decision {
+            Decision::Allow(_) | Decision::Narrow(_) => given,
+            Decision::RequireApproval(_) | Decision::Deny(_) => None,
+        };
+        Ok(Ruled { decision, asks, spends })
     }
 
     pub(crate) fn parse(&self, run: &Run, task: &Task, order: &Order) -> Result<Action, EngineError> {
@@ -136,37 +212,36 @@ impl Engine {
         about: &Subject,
         requested: &Event,
         action: &Action,
-        decision: &Decision,
+        ruled: &Ruled,
         (run, waiting): (Run, Option<Waiting>),
     ) -> Result<(audit::Receipt, Option<(Run, Result<Prepared, SandboxError>)>), EngineError> {
-        let decided = decision.event();
-        let record = decision.record().clone();
+        let events = ruled.events();
+        let record = ruled.decision.record().clone();
         let call = run.call.clone();
         let write = || {
             let time = now();
-            let entries = [
-                Entry { subject: about, event: requested, time },
-                Entry { subject: about, event: &decided, time },
-            ];
+            let events = std::iter::once(requested).chain(&events);
+            let entries: Vec<Entry<'_>> = events.map(|event| Entry { subject: about, event, time }).collect();
             let receipts = self.log.append_all(&entries, |writer| {
                 writer.insert_action(action, class_of(action), time)?;
                 if let Some(call) = &call {
                     writer.add_call(action.task(), call, action.id())?;
                 }
-                writer.set_decision(action.id(), &record, time)
+                writer.set_decision(action.id(), &record, time)?;
+                ruled.write(writer, action.id(), time)
             })?;
             receipts
                 .into_iter()
                 .next_back()
                 .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
         };
-        match decision {
-            Decision::Deny(_) | Decision::RequireApproval(_) => {
+        match ruled.permitted() {
+            None => {
                 let receipt = write()?;
                 self.end_unused(&run, waiting)?;
                 Ok((receipt, None))
             }
-            Decision::Allow(yes) | Decision::Narrow(yes) => {
+            Some(yes) => {
                 match waiting {
                     Some(waiting) if waiting.is_for(yes.grant()) => {
                         let receipt = write()?;
@@ -249,7 +324,11 @@ impl Engine {
             shortfalls: not_started.shortfalls.clone(),
             failed_probes: not_started.failed_probes.clone(),
         };
+        let tried = self.trial_of(&action)?;
         self.record(about, &event, |writer, time| writer.set_not_started(&action, time))?;
+        if let Some(approval) = tried {
+            self.close(&approval, ApprovalState::Void, "its trial did not start", &Moment::now()?)?;
+        }
         Ok(not_started)
     }
 

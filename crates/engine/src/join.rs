@@ -22,9 +22,11 @@ impl Engine {
         let progress = match other.state {
             ActionState::Requested | ActionState::Decided => Progress::NotStarted,
             ActionState::Started => Progress::Running,
-            ActionState::Denied | ActionState::NotStarted | ActionState::Ended | ActionState::Unknown => {
-                Progress::Ended
-            }
+            ActionState::Denied
+            | ActionState::NotStarted
+            | ActionState::Ended
+            | ActionState::Tried
+            | ActionState::Unknown => Progress::Ended,
         };
         let given = other.decision.and_then(|decision| decision.grant);
         if let Some(first) = given.as_ref().and_then(|grant| grant.network.joined()) {

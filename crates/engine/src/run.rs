@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use model::{ActionId, TaskId, Timestamp};
+use model::{ActionId, ApprovalId, TaskId, Timestamp};
 
 use crate::Engine;
 use crate::clock::now;
@@ -25,6 +25,8 @@ pub(crate) struct Run {
     pub(crate) start: Start,
     /// The call of an agent that it carries out.
     pub(crate) call: Option<String>,
+    /// The request for a person's yes that it is a trial for: what it writes is not the task's until that is said.
+    pub(crate) trial: Option<ApprovalId>,
     /// When it was ordered.
     pub(crate) began: Timestamp,
     /// What belongs to it alone and goes with it.
@@ -40,7 +42,7 @@ impl Run {
         let directory = engine.places().runs().join(action.as_str());
         let alive = take_place(&directory)?;
         let task = start.task.clone();
-        Ok(Self { action, task, start, call: None, began, directory, _alive: alive })
+        Ok(Self { action, task, start, call: None, trial: None, began, directory, _alive: alive })
     }
 
     /// Removes what a sandbox left in its place, which stays taken: another one can be built there.

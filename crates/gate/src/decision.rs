@@ -19,6 +19,11 @@ pub trait Subject {
 
     /// Returns what the record files the decision under; a receipt for anything else makes no permit.
     fn about(&self) -> model::Subject;
+
+    /// Returns the event that records a yes about this.
+    fn decided(&self, decision: DecisionRecord) -> Event {
+        Event::Decided { digest: self.digest(), decision }
+    }
 }
 
 /// What was decided. Every one is recorded before anybody acts on it.
@@ -39,6 +44,8 @@ pub enum Decision<S: Subject = Granted> {
 pub struct Granted {
     pub(crate) action: Action,
     pub(crate) grant: Grant,
+    /// Whether it is only tried, before a person is asked.
+    pub(crate) is_trial: bool,
 }
 
 /// A yes that is not written down yet.
@@ -114,7 +121,12 @@ impl<S: Subject> Decision<S> {
 
     /// Returns the event to append to the record before anybody acts on this.
     pub fn event(&self) -> Event {
-        Event::Decided { digest: self.subject(), decision: self.record().clone() }
+        match self {
+            Self::Allow(authorization) | Self::Narrow(authorization) => authorization.event(),
+            Self::RequireApproval(_) | Self::Deny(_) => {
+                Event::Decided { digest: self.subject(), decision: self.record().clone() }
+            }
+        }
     }
 
     /// Returns the decision in the form that agents get.
@@ -133,12 +145,17 @@ impl<S: Subject> Authorization<S> {
         &self.subject
     }
 
+    /// Returns the event to append to the record before anybody acts on this.
+    pub fn event(&self) -> Event {
+        self.subject.decided(self.record.clone())
+    }
+
     /// Turns the yes into a permit by the receipt for the event that recorded it.
     ///
     /// # Errors
     /// When the receipt is for another decision. The authorization is spent all the same.
     pub fn recorded(self, receipt: &Receipt) -> Result<Permit<S>, ReceiptMismatch> {
-        if receipt.covers_decision(&self.subject.about(), &self.subject.digest(), &self.record) {
+        if receipt.covers_decision(&self.subject.about(), &self.event()) {
             Ok(Permit { subject: self.subject })
         } else {
             Err(ReceiptMismatch)
@@ -197,12 +214,26 @@ impl Subject for Granted {
     fn about(&self) -> model::Subject {
         model::Subject { task: Some(self.action.task().clone()), action: Some(self.action.id().clone()) }
     }
+
+    fn decided(&self, decision: DecisionRecord) -> Event {
+        let digest = self.digest();
+        if self.is_trial {
+            Event::TrialDecided { digest, decision }
+        } else {
+            Event::Decided { digest, decision }
+        }
+    }
 }
 
 impl ApprovalRequest {
     /// Returns the digest that an approval must name.
     pub fn subject(&self) -> Digest {
         self.subject
+    }
+
+    /// Returns what is asked, to follow after "may this".
+    pub fn what(&self) -> &str {
+        &self.what
     }
 
     /// Returns the roles that must say yes, each once.

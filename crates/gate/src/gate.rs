@@ -6,10 +6,11 @@
 
 use cedar_policy::Authorizer;
 use model::action::Principal;
+use model::grant::Network;
 use model::{Action, Canonical, Digest, Grant, Timestamp};
 
 use crate::apply::Apply;
-use crate::decision::{Decision, Granted, Subject};
+use crate::decision::{ApprovalRequest, Decision, Granted, Subject};
 use crate::error::GateError;
 use crate::facts::{Approval, Facts, Roles, roles_for};
 use crate::obligation::Obligation;
@@ -88,6 +89,31 @@ impl Gate {
         }
     }
 
+    /// Decides whether an action that waits for a person's yes may be tried before that, on a throwaway layer: what it
+    /// does there is what the person is shown. It gets what a yes would give it, but nothing that reaches beyond its
+    /// sandbox.
+    pub fn decide_trial(&self, action: Action, facts: &Facts, request: &ApprovalRequest) -> Decision {
+        if request.subject() != action.digest() {
+            return self.refuse(action, Cause::Unaskable);
+        }
+        let given = roles_for(&facts.approvals, action.digest(), facts.now);
+        let grant = within_the_walls(action.grant().clone());
+        let mut case = ActionCase { action: &action, grant, facts, service: None };
+        // Whether to try at all is decided without the yes that is still missing.
+        let tries = match self.ask(&Question::Try, case.about(), &given) {
+            Ok(rules) => rules,
+            Err(cause) => {
+                let refusal = Refusal { what: Question::Try.to_string(), cause };
+                return self.refuse_for(action, &refusal);
+            }
+        };
+        let supposed = given.union(request.roles()).cloned().collect();
+        let settled = self.settle(&mut case, supposed).for_trial(&tries);
+        let grant = case.grant;
+        let granted = Granted { action, grant: grant.clone(), is_trial: true };
+        settled.into_decision(self.digest, granted, Some(grant))
+    }
+
     /// Decides about a helper of the engine's own, by the name of its service: class `internal`.
     pub fn decide_internal(&self, action: Action, service: &str, facts: &Facts) -> Decision {
         match action.request().principal {
@@ -118,13 +144,22 @@ impl Gate {
         let mut case = ActionCase { action: &action, grant: action.grant().clone(), facts, service };
         let settled = self.settle(&mut case, roles);
         let grant = case.grant;
-        settled.into_decision(self.digest, Granted { action, grant: grant.clone() }, Some(grant))
+        settled.into_decision(
+            self.digest,
+            Granted { action, grant: grant.clone(), is_trial: false },
+            Some(grant),
+        )
     }
 
     fn refuse(&self, action: Action, cause: Cause<'_>) -> Decision {
         let what = format!("use the tool `{}` here", action.request().tool.name());
+        self.refuse_for(action, &Refusal { what, cause })
+    }
+
+    fn refuse_for(&self, action: Action, refusal: &Refusal<'_>) -> Decision {
         let grant = action.grant().clone();
-        Settled::no(&[Refusal { what, cause }]).into_decision(self.digest, Granted { action, grant }, None)
+        let granted = Granted { action, grant, is_trial: false };
+        Settled::no(std::slice::from_ref(refusal)).into_decision(self.digest, granted, None)
     }
 
     /// Asks, lifts what can be lifted, and asks again, until the answer is clear.
@@ -191,6 +226,11 @@ impl Gate {
         }
         if forbids.is_empty() { Ok(permits) } else { Err(Cause::Forbidden(forbids)) }
     }
+}
+
+/// Takes from a grant what reaches beyond its own sandbox.
+fn within_the_walls(grant: Grant) -> Grant {
+    Grant { network: Network::Loopback, shown_credentials: Vec::new(), terminal: false, ..grant }
 }
 
 fn digest_of(layers: &[Layer]) -> Digest {

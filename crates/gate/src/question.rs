@@ -47,6 +47,8 @@ pub(crate) enum Question<'a> {
     ShowInput { input: &'a Input, named_by_person: bool },
     /// May it use a terminal?
     UseTerminal,
+    /// May it be tried on a throwaway layer before a person is asked?
+    Try,
     /// May these changes be written to the host?
     Apply(&'a Apply),
 }
@@ -216,6 +218,7 @@ impl Question<'_> {
             Self::ShowCredential(_) => "show-credential",
             Self::ShowInput { .. } => "show-input",
             Self::UseTerminal => "use-terminal",
+            Self::Try => "try",
             Self::Apply(_) => "apply",
         }
     }
@@ -244,6 +247,7 @@ impl fmt::Display for Question<'_> {
             Self::ShowCredential(path) => write!(f, "see the credential file `{path}`"),
             Self::ShowInput { input, .. } => write!(f, "see `{}` of the host", input.source),
             Self::UseTerminal => f.write_str("use a terminal"),
+            Self::Try => f.write_str("be tried on a throwaway layer"),
             Self::Apply(apply) => apply.fmt(f),
         }
     }

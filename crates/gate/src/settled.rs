@@ -164,6 +164,17 @@ impl Settled {
         }
     }
 
+    /// A yes becomes one to a trial, which these rules permit; what is refused, or needs a yes of more people, is as it
+    /// was.
+    pub(crate) fn for_trial(self, tries: &[Cited<'_>]) -> Self {
+        let verdict = match self.verdict {
+            Verdict::Allow | Verdict::Narrow => Verdict::Narrow,
+            other => return Self { verdict: other, ..self },
+        };
+        let reason = tries.first().map(|cited| cited.rule.reason.clone()).unwrap_or_default();
+        Self { verdict, rules: names(tries), reason, advice: String::new(), ..self }
+    }
+
     /// It is refused. Of several refusals the first that nothing lifts is told; all of those name their rules.
     pub(crate) fn no(refusals: &[Refusal<'_>]) -> Self {
         let firm: Vec<&Refusal<'_>> = refusals.iter().filter(|refusal| !refusal.can_be_lifted()).collect();

@@ -129,6 +129,7 @@ fn resource(question: &Question<'_>, about: About<'_>) -> Result<(EntityUid, Ent
         Question::Start { service: None, .. }
         | Question::Look { path: None, .. }
         | Question::UseTerminal
+        | Question::Try
         | Question::Apply(_) => alone("Workspace", &text(about.workspace())),
     }
 }
@@ -422,10 +423,16 @@ mod tests {
         }
         ask_all(Principal::Engine, Tool::Run { argv: vec![os(b"git")] }, Some("git"));
         asked.insert(fits_apply(&schema));
+        asked.insert(fits_try(&schema));
         let groups: BTreeSet<&EntityUid> = schema.action_groups().collect();
         let known = schema.actions().filter(|action| !groups.contains(action));
         let known: BTreeSet<String> = known.map(|action| action.id().unescaped().to_owned()).collect();
         assert_eq!(asked, known);
+    }
+
+    fn fits_try(schema: &Schema) -> String {
+        let action = action(Principal::Agent("m".to_owned()), Tool::Run { argv: vec![os(b"make")] });
+        fits(schema, &Question::Try, About::Action { action: &action, grant: &everything() })
     }
 
     fn fits_apply(schema: &Schema) -> String {

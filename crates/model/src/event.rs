@@ -3,17 +3,19 @@
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Principal, StartingPoint};
+use crate::approval::{ApprovalAnswer, ApprovalState};
 use crate::change::Change;
 use crate::digest::Digest;
 use crate::effect::Effect;
 use crate::enforcement::{Held, Shortfall};
 use crate::evidence::{Observed, Probe, StepTime, Teardown};
 use crate::grant::Grant;
-use crate::id::{ActionId, TaskId};
+use crate::id::{ActionId, ApprovalId, TaskId};
 use crate::os_text::OsText;
 use crate::outcome::{Ending, Usage};
 use crate::profile::Profile;
 use crate::task::WorkspaceKey;
+use crate::units::Timestamp;
 
 /// What an event is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -67,6 +69,63 @@ pub enum Event {
         digest: Digest,
         /// What was decided.
         decision: DecisionRecord,
+    },
+    /// The policy decided whether an action that needs a person's yes is tried before, on a throwaway layer.
+    TrialDecided {
+        /// The digest of the action.
+        digest: Digest,
+        /// What was decided.
+        decision: DecisionRecord,
+    },
+    /// A person was asked.
+    ApprovalAsked {
+        /// The request.
+        approval: ApprovalId,
+        /// The digest of the action that a yes would cover.
+        digest: Digest,
+        /// The roles whose yes is missing.
+        roles: Vec<String>,
+        /// When it ends, by the wall clock.
+        expires: Timestamp,
+    },
+    /// The very same thing was asked for before, and nobody was asked again.
+    ApprovalAskedAgain {
+        /// The request that stands for it.
+        approval: ApprovalId,
+        /// Where that stood.
+        state: ApprovalState,
+        /// The reason of a no.
+        why: Option<String>,
+    },
+    /// Nobody was asked.
+    ApprovalNotAsked {
+        /// Why.
+        why: String,
+    },
+    /// A person answered.
+    ApprovalAnswered {
+        /// The request.
+        approval: ApprovalId,
+        /// What was answered, by whom and why.
+        answer: ApprovalAnswer,
+    },
+    /// A request for a person's yes came to its end.
+    ApprovalClosed {
+        /// The request.
+        approval: ApprovalId,
+        /// How.
+        state: ApprovalState,
+        /// Why, for people.
+        why: String,
+    },
+    /// An answer to a request was refused: it had ended, or came from whom no answer is taken.
+    ApprovalRefused {
+        /// The request.
+        approval: ApprovalId,
+        /// Who tried.
+        by: Principal,
+        /// Why it was refused.
+        why: String,
     },
     /// A sandbox was built for an action, and proved.
     Started {
@@ -318,6 +377,13 @@ names! {
     TaskOpened => "task-opened",
     Requested => "requested",
     Decided => "decided",
+    TrialDecided => "trial-decided",
+    ApprovalAsked => "approval-asked",
+    ApprovalAskedAgain => "approval-asked-again",
+    ApprovalNotAsked => "approval-not-asked",
+    ApprovalAnswered => "approval-answered",
+    ApprovalClosed => "approval-closed",
+    ApprovalRefused => "approval-refused",
     Started => "started",
     NotStarted => "not-started",
     Ended => "ended",

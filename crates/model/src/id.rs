@@ -95,6 +95,13 @@ id!(
     "a log id"
 );
 
+id!(
+    /// Names one request for a person's yes.
+    ApprovalId,
+    "apr",
+    "an approval id"
+);
+
 fn base32(random: [u8; 10]) -> String {
     let mut text = String::with_capacity(LENGTH);
     for chunk in random.chunks(5) {

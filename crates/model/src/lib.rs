@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod approval;
 pub mod change;
 pub mod digest;
 pub mod effect;
@@ -25,13 +26,14 @@ pub mod text;
 pub mod units;
 
 pub use action::{Action, ActionRequest, Tool};
+pub use approval::ApprovalState;
 pub use change::{Change, ChangeKind, FileKind};
 pub use digest::{Canonical, Digest};
 pub use effect::{DatabaseAccess, Effect, Place};
 pub use enforcement::{Layer, Level};
 pub use event::{Event, Subject};
 pub use grant::Grant;
-pub use id::{ActionId, LogId, TaskId};
+pub use id::{ActionId, ApprovalId, LogId, TaskId};
 pub use limits::{LimitKind, Limits};
 pub use os_text::OsText;
 pub use outcome::{Ending, Usage};

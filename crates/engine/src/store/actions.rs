@@ -37,6 +37,8 @@ pub enum ActionState {
     Started,
     /// Its command ended, and what was seen is recorded.
     Ended,
+    /// It was tried on a throwaway layer, which is not the task's: it waits for a person's yes, or did not get it.
+    Tried,
     /// Nobody saw its end.
     Unknown,
 }
@@ -51,6 +53,7 @@ impl ActionState {
             Self::NotStarted => "not-started",
             Self::Started => "started",
             Self::Ended => "ended",
+            Self::Tried => "tried",
             Self::Unknown => "unknown",
         }
     }
@@ -287,6 +290,31 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Notes that an action that needs a person's yes is tried before.
+    ///
+    /// # Errors
+    /// When the action is not `denied`, or it cannot be written.
+    pub fn set_trial(&self, id: &ActionId, now: Timestamp) -> Result<(), StoreError> {
+        self.advance(id, &[ActionState::Denied], ActionState::Decided, now)
+    }
+
+    /// Notes that people said yes to an action that was tried: it is what it would be had it run then.
+    ///
+    /// # Errors
+    /// When the action is not `tried`, or it cannot be written.
+    pub fn set_approved(
+        &self,
+        id: &ActionId,
+        decision: &DecisionRecord,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.advance(id, &[ActionState::Tried], ActionState::Ended, now)?;
+        self.connection
+            .prepare_cached("UPDATE actions SET decision = ?2 WHERE id = ?1")?
+            .execute(params![id.as_str(), json("a decision", decision)?])?;
+        Ok(())
+    }
+
     /// Notes that the command is started.
     ///
     /// # Errors
@@ -303,18 +331,18 @@ impl Writer<'_> {
         self.advance(id, &[ActionState::Decided, ActionState::Started], ActionState::NotStarted, now)
     }
 
-    /// Notes how the command ended and what it used.
+    /// Notes how the command ended and what it used: `to` says whether that was the action or its trial.
     ///
     /// # Errors
     /// When the action is not `started`, or it cannot be written.
     pub fn set_ended(
         &self,
         id: &ActionId,
-        ending: &Ending,
-        usage: &Usage,
+        to: ActionState,
+        (ending, usage): (&Ending, &Usage),
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.advance(id, &[ActionState::Started], ActionState::Ended, now)?;
+        self.advance(id, &[ActionState::Started], to, now)?;
         self.connection
             .prepare_cached("UPDATE actions SET ending = ?2, usage = ?3 WHERE id = ?1")?
             .execute(params![id.as_str(), json("an ending", ending)?, json("a usage", usage)?])?;

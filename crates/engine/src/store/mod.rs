@@ -10,6 +10,7 @@
 //! open the database's files: the kernel drops SQLite's locks when any descriptor of them is closed.
 
 mod actions;
+mod approvals;
 mod cache;
 mod error;
 mod key;
@@ -31,6 +32,7 @@ use model::Digest;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 pub use actions::{ActionState, Evidence, StoredAction, StoredRequest};
+pub use approvals::{ClientProcess, StoredApproval};
 pub use cache::FileKey;
 pub use error::StoreError;
 pub use layers::{LayerState, StoredLayer};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use audit::LogId;
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use rusqlite::{Connection, OpenFlags, OptionalExtension as _, TransactionBehavior};
 
 use super::Store;
 use super::error::StoreError;
@@ -15,13 +15,15 @@ use super::reserve;
 use super::row::Value;
 use super::state_directory::{self, check_file};
 
-/// The schema that this build writes, and the only one that it reads.
-pub(super) const SCHEMA: i64 = 1;
+/// What each version of the schema added to the one before. This build writes the last one, and brings an older
+/// database there when it opens it.
+const VERSIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("schema-2.sql")];
+
+/// The schema that this build writes.
+pub(super) const SCHEMA: i64 = VERSIONS.len() as i64;
 
 /// `FUME`: tells our database from any other with the same name.
 const APPLICATION: i64 = 0x4655_4d45;
-
-const TABLES: &str = include_str!("schema.sql");
 
 pub(super) fn open(directory: &Path) -> Result<Store, StoreError> {
     let directory = state_directory::prepare(directory)?;
@@ -80,7 +82,7 @@ fn fill(path: &Path) -> Result<(), StoreError> {
     }
     let log = LogId::from_random(key::random()?);
     let transaction = connection.unchecked_transaction()?;
-    transaction.execute_batch(TABLES)?;
+    VERSIONS.iter().try_for_each(|added| transaction.execute_batch(added))?;
     transaction.execute("INSERT INTO store (schema, log) VALUES (?1, ?2)", (SCHEMA, log.as_str()))?;
     transaction.commit()?;
     connection.close().map_err(|(_, error)| error.into())
@@ -102,10 +104,13 @@ fn connect(path: &Path) -> Result<(Connection, LogId), StoreError> {
         "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 256; \
          PRAGMA temp_store = MEMORY;",
     )?;
-    let log = identify(&connection)?;
+    let (schema, log) = identify(&connection)?;
     let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     if mode != "wal" {
         return Err(StoreError::Journal { mode });
+    }
+    if schema < SCHEMA {
+        upgrade(&mut connection)?;
     }
     Ok((connection, log))
 }
@@ -127,8 +132,19 @@ fn flags() -> OpenFlags {
     OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW
 }
 
-/// Tells whether the database is ours and of our schema, and returns the log that it holds.
-fn identify(connection: &Connection) -> Result<LogId, StoreError> {
+/// Adds what later versions of the schema have, all of it or nothing.
+fn upgrade(connection: &mut Connection) -> Result<(), StoreError> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Another process may have done it meanwhile.
+    let (schema, _) = identify(&transaction)?;
+    let missing = VERSIONS.iter().skip(usize::try_from(schema).unwrap_or(usize::MAX));
+    missing.into_iter().try_for_each(|added| transaction.execute_batch(added))?;
+    transaction.execute("UPDATE store SET schema = ?1", [SCHEMA])?;
+    Ok(transaction.commit()?)
+}
+
+/// Tells whether the database is ours and not of a newer schema than ours; returns which, and the log that it holds.
+fn identify(connection: &Connection) -> Result<(i64, LogId), StoreError> {
     let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
     if application != APPLICATION {
         return Err(StoreError::Foreign);
@@ -137,8 +153,8 @@ fn identify(connection: &Connection) -> Result<LogId, StoreError> {
         .query_row("SELECT schema, log FROM store", [], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     match found {
-        Some((schema, _)) if schema != SCHEMA => Err(StoreError::Newer { schema, known: SCHEMA }),
-        Some((_, log)) => Ok(log.0),
+        Some((schema, _)) if schema > SCHEMA => Err(StoreError::Newer { schema, known: SCHEMA }),
+        Some((schema, log)) => Ok((schema, log.0)),
         None => Err(StoreError::Foreign),
     }
 }
@@ -154,4 +170,45 @@ fn wait(times: i32) -> bool {
     };
     std::thread::sleep(pause);
     times < 12_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Makes a database as an older build made it.
+    fn of_version(directory: &Path, version: usize) -> PathBuf {
+        let path = directory.join("fumehood.db");
+        drop(open(directory).expect("a store"));
+        std::fs::remove_file(&path).expect("is ours");
+        for suffix in ["-wal", "-shm"] {
+            let _ = std::fs::remove_file(beside(&path, suffix));
+        }
+        drop(state_directory::create(&path).expect("makes it"));
+        let connection = Connection::open_with_flags(&path, flags()).expect("opens");
+        connection.pragma_update(None, "application_id", APPLICATION).expect("writes");
+        let _: String =
+            connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).expect("answers");
+        VERSIONS[..version].iter().try_for_each(|added| connection.execute_batch(added)).expect("has tables");
+        let log = LogId::from_random([7; 10]);
+        let row = (i64::try_from(version).expect("small"), log.as_str());
+        connection.execute("INSERT INTO store (schema, log) VALUES (?1, ?2)", row).expect("has a row");
+        path
+    }
+
+    #[test]
+    fn an_older_database_is_brought_to_this_version_and_keeps_what_it_holds() {
+        for version in 1..VERSIONS.len() {
+            let place = tempfile::tempdir().expect("a directory");
+            let directory = place.path().join("state");
+            let path = of_version(&directory, version);
+            for _ in 0..2 {
+                let store = open(&directory).unwrap_or_else(|error| panic!("{version}: {error}"));
+                assert_eq!(store.log, LogId::from_random([7; 10]), "{version}");
+                assert_eq!(store.read(|reader| reader.approvals(false)).expect("can be read"), []);
+            }
+            let (schema, _) = identify(&Connection::open(&path).expect("opens")).expect("is ours");
+            assert_eq!(schema, SCHEMA);
+        }
+    }
 }

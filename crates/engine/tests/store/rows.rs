@@ -34,7 +34,12 @@ fn finish(store: &Store, task: &TaskId, seed: u8) {
             rows.insert_action(&action, "action", at(10))?;
             rows.set_decision(action.id(), &decision(Verdict::Allow), at(11))?;
             rows.set_started(action.id(), at(12))?;
-            rows.set_ended(action.id(), &Ending::Exited { status: 0 }, &Usage::default(), at(13))?;
+            rows.set_ended(
+                action.id(),
+                ActionState::Ended,
+                (&Ending::Exited { status: 0 }, &Usage::default()),
+                at(13),
+            )?;
             rows.add_layer(task, action.id())
         })
         .unwrap();
@@ -151,7 +156,7 @@ fn an_action_goes_from_state_to_state_and_never_back() {
         [(id, ActionState::Started)]
     );
     let ending = Ending::Signaled { signal: 9 };
-    store.write(|rows| rows.set_ended(id, &ending, &Usage::default(), at(5))).unwrap();
+    store.write(|rows| rows.set_ended(id, ActionState::Ended, (&ending, &Usage::default()), at(5))).unwrap();
     let late = store.write(|rows| rows.set_unknown(id, at(6))).unwrap_err();
     assert!(matches!(late, StoreError::State { from: "ended", to: "unknown", .. }), "{late}");
 

@@ -3,6 +3,7 @@
 //! Guarantees: every value that leaves here has its type and unit, and arguments that are not UTF-8 survive.
 //! Leaves to others: what a value means on this machine (whether a directory exists, a task is known).
 
+mod approvals;
 mod manage;
 mod policy;
 mod record;
@@ -15,20 +16,25 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+pub use approvals::{
+    ApprovalsApproveArgs, ApprovalsArgs, ApprovalsDenyArgs, ApprovalsListArgs, ApprovalsRenderArgs,
+    ApprovalsRevokeArgs, ApprovalsShowArgs, ApprovalsVerb,
+};
 pub use manage::{
     ArtifactsArgs, ArtifactsGetArgs, ArtifactsListArgs, ArtifactsVerb, BwrapArgs, CompletionsArgs,
     ConfigArgs, ConfigCheckArgs, ConfigExplainArgs, ConfigVerb, DemoArgs, DoctorArgs, GcArgs,
 };
 pub use policy::{
-    ApprovalsArgs, ApprovalsRenderArgs, ApprovalsVerb, PolicyArgs, PolicyCheckArgs, PolicyDecideArgs,
-    PolicyShowArgs, PolicyVerb, RequestChoice, RulesChoice,
+    PolicyArgs, PolicyCheckArgs, PolicyDecideArgs, PolicyShowArgs, PolicyVerb, RequestChoice, RulesChoice,
 };
 pub use record::{
     AuditArgs, AuditExportArgs, AuditShowArgs, AuditVerb, AuditVerifyArgs, LogArgs, ShowArgs, TaskArgs,
     TaskListArgs, TaskNameArgs, TaskResumeArgs, TaskVerb, WhyArgs,
 };
 pub use result::{ApplyArgs, DiffArgs, DiscardArgs, ForkArgs, TaskChoice, UndoArgs};
-pub use value::{ActionName, ArgumentError, EnvSetting, InputSetting, Millicpus, Target, TaskName};
+pub use value::{
+    ActionName, ApprovalName, ArgumentError, EnvSetting, InputSetting, Millicpus, Target, TaskName,
+};
 pub use work::{AgentArgs, ApplyMode, LimitOptions, ReproduceArgs, RunArgs, SandboxOptions, ShellArgs};
 
 const STYLES: Styles = Styles::styled()
@@ -256,7 +262,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 33, "verbs without children");
+        assert_eq!(seen, 39, "verbs without children");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The verbs about what would be decided: `policy` and `approvals`.
+//! The verb about what would be decided: `policy`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -104,39 +104,4 @@ pub struct PolicyShowArgs {
     /// The bundle, or `schema`
     #[arg(value_name = "NAME")]
     pub name: String,
-}
-
-/// Arguments of `approvals`.
-#[derive(Debug, Args)]
-pub struct ApprovalsArgs {
-    /// What is to be done.
-    #[command(subcommand)]
-    pub verb: ApprovalsVerb,
-}
-
-/// What can be done about approvals.
-#[derive(Debug, Subcommand)]
-pub enum ApprovalsVerb {
-    /// Show a request as a person is shown it before saying yes or no
-    Render(ApprovalsRenderArgs),
-}
-
-const APPROVALS_RENDER_EXAMPLES: &str = "\
-Examples:
-  fumehood approvals render -- git push origin main
-  echo '{\"argv\": [\"rm\", \"-rf\", \"x\"]}' | fumehood approvals render --stdin
-
-Every word and every command of a script has a line of its own. Control characters and characters that cannot be seen
-are written out, and nothing is left out of sight: what is repeated or empty is counted.";
-
-/// Arguments of `approvals render`.
-#[derive(Debug, Args)]
-#[command(after_long_help = APPROVALS_RENDER_EXAMPLES)]
-pub struct ApprovalsRenderArgs {
-    /// Which rules.
-    #[command(flatten)]
-    pub rules: RulesChoice,
-    /// What is asked for.
-    #[command(flatten)]
-    pub request: RequestChoice,
 }

@@ -1,11 +1,12 @@
 //! The verbs that read what was kept: `task`, `log`, `show`, `why` and `audit`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
 use super::result::TaskChoice;
-use super::value::{ActionName, TaskName};
+use super::value::{ActionName, TaskName, positive_duration};
 
 /// Arguments of `task`.
 #[derive(Debug, Args)]
@@ -79,6 +80,9 @@ pub struct TaskResumeArgs {
     /// Play this transcript in place of a model
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub replay: Option<PathBuf>,
+    /// Wait this long for a person at each call for which policy wants one's yes
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub wait: Option<Duration>,
 }
 
 const LOG_EXAMPLES: &str = "\

@@ -32,6 +32,12 @@ pub enum ArgumentError {
     /// No id of an action.
     #[error("`{}` is not the id of an action, nor the start of one: `fumehood log` names them", escape(.0))]
     Action(String),
+    /// No name of an agent.
+    #[error("`{}` cannot be the name of an agent: use up to 64 letters, digits and `-_.:/@`", escape(.0))]
+    Agent(String),
+    /// No id of an approval.
+    #[error("`{}` is not the id of a request for a yes, nor the start of one: `fumehood approvals list` names them", escape(.0))]
+    Approval(String),
     /// Neither a task nor an action.
     #[error("`{}` is neither a task nor an action: expected `task-…` or `act-…` as `fumehood log` lists them", escape(.0))]
     Target(String),
@@ -181,6 +187,13 @@ name!(
     Action
 );
 
+name!(
+    /// A request for a person's yes by its id, or by the start of one.
+    ApprovalName,
+    "apr-",
+    Approval
+);
+
 /// A task or one action of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -200,6 +213,19 @@ impl FromStr for Target {
             Some(("act", _)) => text.parse().map(Self::Action).map_err(wrong),
             _ => Err(ArgumentError::Target(text.to_owned())),
         }
+    }
+}
+
+/// Reads the name of an agent.
+///
+/// # Errors
+/// When it is empty, long, or has characters that a record could not show as they are.
+pub(crate) fn agent_name(text: &str) -> Result<String, ArgumentError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
+    if (1..=64).contains(&text.len()) && text.chars().all(plain) {
+        Ok(text.to_owned())
+    } else {
+        Err(ArgumentError::Agent(text.to_owned()))
     }
 }
 

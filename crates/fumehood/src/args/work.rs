@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum, ValueHint};
 use model::{Bytes, WorkspacePath};
 
 use super::value::{
-    ActionName, EnvSetting, InputSetting, Millicpus, TaskName, positive_bytes, positive_duration,
+    ActionName, EnvSetting, InputSetting, Millicpus, TaskName, agent_name, positive_bytes, positive_duration,
 };
 
 const RUN_EXAMPLES: &str = "\
@@ -19,6 +19,7 @@ Examples:
   fumehood run --input data=/srv/images --apply clean -- python3 train.py /inputs/data
   fumehood run -i -- sh -c 'wc -l' < notes.txt
   fumehood run --join act-aaaaaaaaaaaaaaaa -- curl localhost:8000
+  fumehood run --agent my-harness --wait 10m -- make release
 
 Runs in one directory belong to its open task and see what the earlier ones changed. The directory itself stays
 as it is until `fumehood apply`.";
@@ -45,6 +46,12 @@ pub struct RunArgs {
     /// Give the command a terminal of its own
     #[arg(short = 't', long)]
     pub tty: bool,
+    /// Run as an agent of this name: the rules for agents hold, and nothing that it started may answer for a person
+    #[arg(long, value_name = "NAME", value_parser = agent_name)]
+    pub agent: Option<String>,
+    /// Wait this long for a person, when policy wants one's yes; without it the answer is that it does
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub wait: Option<Duration>,
     /// What to do with the changes: never, ask, clean or always
     ///
     /// `clean` applies when only ordinary files outside protected paths changed, and holds the rest with reasons.
@@ -218,6 +225,9 @@ pub struct AgentArgs {
     /// The profile for every action: default, strict, strict-build or one of your settings
     #[arg(short = 'p', long, value_name = "NAME")]
     pub profile: Option<String>,
+    /// Wait this long for a person at each call for which policy wants one's yes; without it the model is told so
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub wait: Option<Duration>,
     /// What to do with the changes at the end: never, ask, clean or always
     #[arg(long, value_name = "WHEN", hide_possible_values = true)]
     pub apply: Option<ApplyMode>,

@@ -10,6 +10,7 @@ mod session;
 mod source;
 
 use std::path::Path;
+use std::time::Duration;
 
 use engine::{Engine, Workspace};
 use model::Profile;
@@ -52,7 +53,7 @@ pub(super) fn agent(
     } else {
         engine.open_task_at_commit(&workspace, &owner, Some(&args.task))?
     };
-    let started = Started { turns: args.max_turns, asked, from_commit: !args.dirty };
+    let started = Started { turns: args.max_turns, asked, from_commit: !args.dirty, wait: args.wait };
     work(context, engine, &workspace, task, source, started, args.apply)
 }
 
@@ -76,7 +77,7 @@ pub(super) fn resume(context: &Context<'_>, args: &TaskResumeArgs) -> Result<Exi
     if !engine.events_of_task(&task.id)?.iter().any(|event| matches!(event, Event::AgentStarted { .. })) {
         return super::task::reopen(context, engine, task);
     }
-    let started = Started::of(engine, &task)?;
+    let started = Started { wait: args.wait, ..Started::of(engine, &task)? };
     let source = ModelSource::choose(context, args.replay.as_deref())?;
     let workspace = context.workspace(Some(task.workspace.path.as_path()))?;
     if workspace.key != task.workspace {
@@ -94,6 +95,8 @@ struct Started {
     /// What each action asks for.
     asked: Profile,
     from_commit: bool,
+    /// How long to wait for a person.
+    wait: Option<Duration>,
 }
 
 impl Started {
@@ -106,7 +109,7 @@ impl Started {
         let events = engine.events_of_task(&task.id)?;
         let last = events.into_iter().rev().find_map(|event| match event {
             Event::AgentStarted { turns, profile, from_commit, .. } => {
-                Some(Self { turns, asked: *profile, from_commit })
+                Some(Self { turns, asked: *profile, from_commit, wait: None })
             }
             _ => None,
         });
@@ -133,6 +136,7 @@ fn work(
         turns: started.turns,
         asked: started.asked,
         from_commit: started.from_commit,
+        wait: started.wait,
         mutant: mutant::chosen(&context.environment),
     };
     announce(engine, &task.id, &source, &plan)?;

@@ -9,6 +9,7 @@ use engine::{Engine, TaskChoice, Workspace};
 use model::action::Principal;
 use model::text::escape;
 
+use super::ancestry::client_processes;
 use super::context::Context;
 use super::launch::{Streams, launch};
 use super::order::{Wanted, order};
@@ -53,6 +54,7 @@ fn run(context: &Context<'_>, request: &BwrapRequest) -> Result<Exit, CliError> 
         joins: None,
         purpose: None,
     };
+    engine.note_client(AGENT, &client_processes())?;
     let task = engine.task_for(&workspace, &TaskChoice::Current, &context.principal(), None)?;
     let order = order(context, &engine, &task, &workspace, wanted)?;
     let first = engine.store().read(|reader| reader.actions(&task.id))?.is_empty();
@@ -120,7 +122,9 @@ fn say(context: &Context<'_>, document: &ActionDocument) {
         return context.console.say_always(&json_line(document));
     }
     match (document.state, &document.decision, &document.not_started) {
-        (State::Denied, Some(decision), _) => context.console.say_always(&bwrap::denial(decision)),
+        (State::Denied | State::Tried, Some(decision), _) => {
+            context.console.say_always(&bwrap::denial(decision))
+        }
         (_, _, Some(not_started)) => context.console.say_always(&bwrap::fatal(&not_started.reason)),
         _ => {}
     }

@@ -78,6 +78,7 @@ fn perform(
         turns: TURNS,
         asked: holds.clone(),
         from_commit: task.base != Base::Live,
+        wait: None,
         mutant: super::mutant::chosen(environment),
     };
     if interrupt.came() {

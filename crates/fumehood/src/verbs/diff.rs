@@ -82,6 +82,14 @@ fn of_action(engine: &Engine, action: &ActionId) -> Result<Found, CliError> {
     Ok(Found { task, action: Some(action.clone()), stack, changes, unlisted, held_back })
 }
 
+/// Returns what one action changed, as a patch; what is not UTF-8 is replaced.
+pub(super) fn patch_of_action(engine: &Engine, action: &ActionId) -> Result<String, CliError> {
+    let found = of_action(engine, action)?;
+    let shown: Vec<Change> = found.changes.iter().filter(|change| !is_git(change)).cloned().collect();
+    let patch = patch(&found.stack, &shown, DiffBounds::default().file).map_err(engine::EngineError::from)?;
+    Ok(String::from_utf8_lossy(&patch.bytes).into_owned())
+}
+
 /// Reads pathspecs as they stand on a command line: from where the caller is, when that is in the task's workspace.
 pub(super) fn pathspecs(
     context: &Context<'_>,

@@ -3,11 +3,13 @@
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::{Arc, Mutex};
 
 use engine::{Engine, Io, Order, Outcome, Request, Sink, controller};
 use model::ActionId;
 use model::task::Task;
+use rustix::fs::{major, minor};
 
 use super::context::Context;
 use super::look::document;
@@ -16,6 +18,9 @@ use super::sink::Through;
 use super::terminal::{self, Raw};
 use crate::error::CliError;
 use crate::output::shape::ActionDocument;
+
+/// The number of `/dev/null` (Documentation/admin-guide/devices.txt: 1, 3).
+const NULL_DEVICE: (u32, u32) = (1, 3);
 
 /// What the command gets of our streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +54,7 @@ pub(super) fn launch(
         handle.ask(Request::Resize { rows, columns });
     }
     let io = Io {
-        stdin: streams.stdin.then(own_stdin).transpose()?,
+        stdin: if streams.stdin { own_stdin()? } else { None },
         stdout: sink(context, streams, io::stdout().is_terminal()),
         stderr: sink(context, streams, io::stderr().is_terminal()),
         controller: Some(controller),
@@ -65,9 +70,14 @@ pub(super) fn launch(
     document(engine, &action)
 }
 
-fn own_stdin() -> Result<File, CliError> {
+/// Returns our standard input, unless nothing can come from it.
+fn own_stdin() -> Result<Option<File>, CliError> {
     let own = io::stdin().as_fd().try_clone_to_owned();
-    own.map(File::from).map_err(CliError::system("pass standard input on"))
+    let own = own.map(File::from).map_err(CliError::system("pass standard input on"))?;
+    let found = own.metadata().map_err(CliError::system("look at standard input"))?;
+    let is_empty =
+        found.file_type().is_char_device() && (major(found.rdev()), minor(found.rdev())) == NULL_DEVICE;
+    Ok((!is_empty).then_some(own))
 }
 
 /// Only a terminal of the command's own may be driven by it.

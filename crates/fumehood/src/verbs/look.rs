@@ -1,7 +1,7 @@
 //! `log`, `show` and `why`: what is known of actions, from the record.
 
-use engine::Engine;
 use engine::store::{ActionState, LayerState, StoredAction};
+use engine::{Engine, Moment};
 use model::{ActionId, TaskId, Timestamp};
 
 use super::context::Context;
@@ -101,6 +101,11 @@ pub(super) fn of_stored(engine: &Engine, action: &StoredAction) -> Result<Action
         ActionDocument::from_events(action.id.clone(), events.iter().map(|(at, event)| (*at, event)));
     document.task = Some(action.task.clone());
     document.undone = action.layer == Some(LayerState::Undone);
+    if let Some(part) = &document.approval {
+        // It may stand for an earlier request, and expires without an event.
+        let asked = engine.store().read(|reader| reader.find_approval(part.approval.as_str()))?;
+        document.asked_is(asked.state_at(&Moment::now()?), asked.why);
+    }
     if action.state == ActionState::Unknown {
         document.state = State::Unknown;
     }

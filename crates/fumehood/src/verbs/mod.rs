@@ -1,7 +1,10 @@
 //! What each verb does: ask the engine, show the answer, say how it ended.
 
 mod agent;
+mod ancestry;
+mod answer;
 mod apply;
+mod approvals;
 mod artifacts;
 mod audit;
 mod bwrap;
@@ -84,6 +87,12 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             PolicyVerb::Show(args) => policy::show(&context(global)?, &args),
         },
         Verb::Approvals(args) => match args.verb {
+            ApprovalsVerb::List(args) => approvals::list(&context(global)?, &args),
+            ApprovalsVerb::Show(args) => approvals::show(&context(global)?, &args),
+            ApprovalsVerb::Approve(args) => approvals::approve(&context(global)?, &args),
+            ApprovalsVerb::Deny(args) => approvals::deny(&context(global)?, &args),
+            ApprovalsVerb::Revoke(args) => approvals::revoke(&context(global)?, &args),
+            ApprovalsVerb::Stats => approvals::stats(&context(global)?),
             ApprovalsVerb::Render(args) => policy::render_request(&context(global)?, &args),
         },
         Verb::Config(args) => match args.verb {

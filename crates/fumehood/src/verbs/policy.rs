@@ -22,6 +22,7 @@ use crate::exit::Exit;
 use crate::output::render;
 use crate::output::shape::{
     AskedPart, EffectRow, PolicyAnswer, PolicyDocument, ProblemRow, ProblemsDocument, VariablePart, WayBack,
+    who,
 };
 use crate::settings::{Origin, bundle, text_of};
 
@@ -186,12 +187,10 @@ fn document(
         roles,
         narrowed: decision.record().grant.as_ref().map(|given| narrowed(asked, given)).unwrap_or_default(),
         request: AskedPart {
-            by: match request.principal {
-                Principal::User(name) => name,
-                Principal::Agent(name) => name,
-                Principal::Engine => "the engine".to_owned(),
-            },
+            by: who(&request.principal),
+            tool: "run".to_owned(),
             argv,
+            content: None,
             directory: request.directory.map(OsText::from),
             workspace,
             variables: variables(request.environment),
@@ -202,7 +201,7 @@ fn document(
 }
 
 fn variables(environment: BTreeMap<String, OsText>) -> Vec<VariablePart> {
-    environment.into_iter().map(|(name, value)| VariablePart { name, value }).collect()
+    environment.into_iter().map(|(name, value)| VariablePart { name, value: Some(value) }).collect()
 }
 
 /// Says what a grant has less of than was asked for. A request of these verbs asks for nothing else.
@@ -212,7 +211,7 @@ fn narrowed(asked: &Grant, given: &Grant) -> Vec<String> {
 }
 
 /// Returns the furthest way back of all effects. What is not known happens inside a sandbox, so it stays in a layer.
-fn way_back(effects: &[Effect]) -> WayBack {
+pub(super) fn way_back(effects: &[Effect]) -> WayBack {
     let of_one = |effect: &Effect| match effect {
         Effect::Read { .. } | Effect::Run { .. } | Effect::ShowDataset { .. } => WayBack::NothingToTakeBack,
         Effect::Write { .. }

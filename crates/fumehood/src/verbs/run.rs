@@ -2,15 +2,20 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use engine::store::{ActionState, StoredAction};
 use engine::{Engine, TaskChoice, Workspace};
+use model::action::Principal;
 use model::task::Task;
 use model::text::escape;
 
+use super::ancestry::client_processes;
+use super::answer::{Answer, wait_for_answer};
 use super::apply::after_run;
 use super::context::Context;
 use super::launch::{Streams, launch};
+use super::look;
 use super::order::{Wanted, order};
 use crate::args::{ApplyMode, RunArgs, SandboxOptions, ShellArgs, TaskName};
 use crate::error::CliError;
@@ -26,6 +31,8 @@ pub(super) fn run(context: &Context<'_>, args: &RunArgs) -> Result<Exit, CliErro
         task: choice(args.new_task, args.task.as_ref()),
         fork: args.fork,
         streams: Streams { stdin: args.stdin || args.tty, terminal: args.tty },
+        agent: args.agent.as_deref(),
+        wait: args.wait,
     };
     let engine = context.engine()?;
     let (task, document) = wanted.run(context, &engine)?;
@@ -50,6 +57,8 @@ pub(super) fn shell(context: &Context<'_>, args: &ShellArgs) -> Result<Exit, Cli
         task: choice(args.new_task, args.task.as_ref()),
         fork: args.fork,
         streams: Streams { stdin: true, terminal: true },
+        agent: None,
+        wait: None,
     };
     let engine = context.engine()?;
     let (task, document) = wanted.run(context, &engine)?;
@@ -111,6 +120,10 @@ struct Session<'a> {
     /// Whether to work on a fork when the task is busy.
     fork: bool,
     streams: Streams,
+    /// The agent that asks; else it is the person at the keyboard.
+    agent: Option<&'a str>,
+    /// How long to wait for a person's yes.
+    wait: Option<Duration>,
 }
 
 impl Session<'_> {
@@ -130,11 +143,28 @@ impl Session<'_> {
                 .console
                 .say(&format!("fumehood: the task is busy: this runs on a fork of it, {}", task.id));
         }
-        let principal = context.principal();
-        let wanted =
-            Wanted { principal, argv: self.argv, options: self.options, terminal, joins, purpose: None };
-        let order = order(context, engine, &task, &workspace, wanted)?;
-        let document = launch(context, engine, &task, order, self.streams)?;
+        let principal = match self.agent {
+            Some(name) => Principal::Agent(name.to_owned()),
+            None => context.principal(),
+        };
+        if let Some(name) = self.agent {
+            engine.note_client(name, &client_processes())?;
+        }
+        let launch = || {
+            let (principal, joins) = (principal.clone(), joins.clone());
+            let argv = self.argv.clone();
+            let wanted = Wanted { principal, argv, options: self.options, terminal, joins, purpose: None };
+            let order = order(context, engine, &task, &workspace, wanted)?;
+            launch(context, engine, &task, order, self.streams)
+        };
+        let mut document = launch()?;
+        if let (Some(time), Some(approval)) = (self.wait, &document.approval) {
+            document = match wait_for_answer(context, engine, &approval.approval, time, &|| false)? {
+                Answer::RunAgain => launch()?,
+                Answer::Stands(action) => look::document(engine, &action)?,
+                Answer::None => document,
+            };
+        }
         Ok((task, document))
     }
 
@@ -179,7 +209,7 @@ pub(super) fn report(
     }
     let line = render::outcome_line(document, console.err);
     match document.state {
-        State::Denied | State::NotStarted => {
+        State::Denied | State::NotStarted | State::Tried => {
             console.say_always(&line);
             console.say(&format!("fumehood: `fumehood why {}` says more", document.action));
         }
@@ -190,9 +220,9 @@ pub(super) fn report(
 
 /// Returns the exit that stands for what the record says of an action.
 pub(super) fn exit(document: &ActionDocument) -> Result<Exit, CliError> {
-    match (&document.end, document.state) {
-        (Some(end), _) => Ok(Exit::of(&end.ending)),
-        (None, State::Denied) => Ok(Exit::Denied),
+    match (document.state, &document.end) {
+        (State::Denied | State::Tried, _) => Ok(Exit::Denied),
+        (_, Some(end)) => Ok(Exit::of(&end.ending)),
         _ => Ok(Exit::Failed),
     }
 }

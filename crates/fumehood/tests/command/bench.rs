@@ -102,6 +102,13 @@ impl Bench {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
     }
 
+    /// Writes the settings of the person.
+    pub(crate) fn settings(&self, text: &str) {
+        let directory = self.path("home/.config/fumehood");
+        fs::create_dir_all(&directory).expect("makes a directory");
+        fs::write(directory.join("fumehood.toml"), text).expect("writes");
+    }
+
     /// Returns the newest action.
     pub(crate) fn newest(&self) -> String {
         self.json(&["show", "--json"])["action"].as_str().expect("an id").to_owned()

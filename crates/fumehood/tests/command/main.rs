@@ -2,6 +2,7 @@
 #![allow(clippy::disallowed_methods, reason = "the tests start the program")]
 
 mod apply;
+mod approvals;
 mod bench;
 mod bwrap;
 mod commits;

@@ -35,12 +35,6 @@ impl Bench {
         child.stdin.take().expect("is a pipe").write_all(request.as_bytes()).expect("is read");
         Answer::of(child.wait_with_output().expect("it ends"))
     }
-
-    fn settings(&self, text: &str) {
-        let directory = self.path("home/.config/fumehood");
-        fs::create_dir_all(&directory).expect("makes a directory");
-        fs::write(directory.join("fumehood.toml"), text).expect("writes");
-    }
 }
 
 #[test]

@@ -31,6 +31,11 @@ pub fn action(document: &ActionDocument, paint: Paint, full: bool) -> String {
     }
     document.request.iter().for_each(|part| request(&mut page, part));
     document.decision.iter().for_each(|part| decision(&mut page, part, paint));
+    document.approval.iter().for_each(|part| page.line("approval", &part.sentence()));
+    document
+        .not_asked
+        .iter()
+        .for_each(|why| page.line("approval", &format!("nobody is asked: {}", escape(why))));
     document.not_started.iter().for_each(|part| not_started(&mut page, part, paint));
     document.sandbox.iter().for_each(|part| sandbox(&mut page, &document.held, part, paint));
     document.sandbox.iter().filter(|_| full).for_each(|part| proof(&mut page, &document.held, part, paint));
@@ -231,7 +236,12 @@ fn observed(page: &mut Page, observed: &Observed, most: usize) {
 }
 
 /// Returns the first lines of a list, and how many there are besides.
-fn shortened(lines: impl Iterator<Item = String>, number: usize, dropped: u64, most: usize) -> Vec<String> {
+pub(super) fn shortened(
+    lines: impl Iterator<Item = String>,
+    number: usize,
+    dropped: u64,
+    most: usize,
+) -> Vec<String> {
     let mut shown: Vec<String> = lines.take(most).collect();
     let more = number.saturating_sub(most) as u64 + dropped;
     if more > 0 {
@@ -298,6 +308,12 @@ fn beside(part: &InspectionPart) -> String {
 pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
     let id = paint.name(&document.action);
     let ended = match (&document.end, &document.not_started, &document.decision) {
+        (Some(end), ..) if document.is_only_tried() => format!(
+            "{} on a throwaway layer: it {} after {}",
+            paint.caution("was only tried"),
+            end.ending,
+            span(end.usage.wall_time_ms)
+        ),
         (Some(end), _, _) if matches!(end.ending, Ending::NotFound) => {
             let argv = document.request.iter().flat_map(|request| request.argv.first());
             format!(
@@ -310,11 +326,11 @@ pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
         (None, None, Some(decision)) if !decision.is_yes() => {
             let joins = document.joins().map(|action| format!("the network of {action}: "));
             let (joins, advice) = (joins.unwrap_or_default(), escape(&decision.advice));
-            let verdict = match decision.verdict {
-                Verdict::RequireApproval => paint.caution("not run, it needs a person's yes"),
-                _ => paint.bad("denied by policy"),
-            };
-            format!("{verdict}: {joins}{advice}")
+            match decision.verdict {
+                // What follows says who is asked.
+                Verdict::RequireApproval => paint.caution("did not run, it needs a person's yes"),
+                _ => format!("{}: {joins}{advice}", paint.bad("denied by policy")),
+            }
         }
         _ => "has no end on the record".to_owned(),
     };
@@ -334,5 +350,12 @@ pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
             format!("; {}{held}{edits}", counted(number, "change"))
         }
     });
-    format!("fumehood: {id} {ended}{}", changes.unwrap_or_default())
+    let waits = match (&document.approval, &document.not_asked) {
+        (Some(approval), _) if !document.decision.as_ref().is_some_and(DecisionPart::is_yes) => {
+            format!("; {}", approval.sentence())
+        }
+        (None, Some(why)) => format!("; nobody is asked: {}", escape(why)),
+        _ => String::new(),
+    };
+    format!("fumehood: {id} {ended}{}{waits}", changes.unwrap_or_default())
 }

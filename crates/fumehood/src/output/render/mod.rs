@@ -4,6 +4,7 @@
 
 mod action;
 mod agent;
+mod approval;
 mod demo;
 mod diff;
 mod doctor;
@@ -15,6 +16,7 @@ mod why;
 
 pub use action::{action, outcome_line};
 pub use agent::{agent, agent_step, refused_by};
+pub use approval::{answered, approval_stats, approvals, whole_dossier};
 pub use demo::demo;
 pub use diff::{applied, change_list, changes, diff, patch, taken_back};
 pub use doctor::doctor;

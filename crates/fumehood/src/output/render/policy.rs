@@ -6,8 +6,12 @@
 use model::OsText;
 use model::text::escape;
 
-use super::super::shape::{PolicyAnswer, PolicyDocument, WayBack, shell_word};
+use super::super::shape::{AskedPart, EffectRow, PolicyAnswer, PolicyDocument, WayBack, shell_word};
 use super::super::style::Paint;
+use super::approval::content;
+
+/// Stands above effects that are read from the words of what has not run.
+const NOTHING_RAN: &str = "what it would do, read from its words (nothing has run):";
 
 /// Writes what policy would answer; the first word is the answer.
 pub fn decision(document: &PolicyDocument, paint: Paint) -> String {
@@ -31,31 +35,41 @@ pub fn decision(document: &PolicyDocument, paint: Paint) -> String {
     for less in &document.narrowed {
         text.push_str(&format!("  gets less than it asked for: {}\n", escape(less)));
     }
-    text.push_str(&effects(document, paint));
+    text.push_str(&effects(&document.effects, NOTHING_RAN, paint));
     text
 }
 
 /// Writes a request for the person who is to say yes or no to exactly that.
 pub fn dossier(document: &PolicyDocument, paint: Paint) -> String {
-    let request = &document.request;
-    let mut text = format!("{} asks to run this, exactly:\n\n", paint.bold(escape(&request.by)));
+    let mut text = asked(&document.request, paint);
+    text.push_str(&format!("\n{}", effects(&document.effects, NOTHING_RAN, paint)));
+    text.push_str(&format!("  way back: {}\n", way_back(document.way_back)));
+    text.push_str(&format!("\npolicy: {}", decision_line(document)));
+    text
+}
+
+/// Writes what is asked for, word by word.
+pub(super) fn asked(request: &AskedPart, paint: Paint) -> String {
+    let verb = escape(&request.tool);
+    let mut text = format!("{} asks to {verb} this, exactly:\n\n", paint.bold(escape(&request.by)));
     for (number, word) in (1..).zip(&request.argv) {
         text.push_str(&format!("  {:>3}  {}\n", number, paint.bold(one_line(&shell_word(word)))));
         text.push_str(&script(word, paint));
     }
+    text.push_str(&request.content.iter().map(|text| content(text, paint)).collect::<String>());
     let directory =
         request.directory.as_ref().map_or_else(|| "its top".to_owned(), |path| format!("`{path}`"));
     text.push_str(&format!("\n  in the workspace `{}`, {directory}\n", request.workspace));
     for variable in &request.variables {
-        let value = one_line(&shell_word(&variable.value));
+        let value = match &variable.value {
+            Some(value) => one_line(&shell_word(value)),
+            None => "(a value that is not kept)".to_owned(),
+        };
         text.push_str(&format!("  with {}={value}\n", escape(&variable.name)));
     }
     for note in odd_characters(&request.argv) {
         text.push_str(&format!("  {} {note}\n", paint.bad("mind:")));
     }
-    text.push_str(&format!("\n{}", effects(document, paint)));
-    text.push_str(&format!("  way back: {}\n", way_back(document.way_back)));
-    text.push_str(&format!("\npolicy: {}", decision_line(document)));
     text
 }
 
@@ -67,18 +81,18 @@ fn decision_line(document: &PolicyDocument) -> String {
     format!("{} ({}{by})\n", document.answer.word(), escape(&document.reason_code))
 }
 
-fn effects(document: &PolicyDocument, paint: Paint) -> String {
-    let mut text = format!("{}\n", paint.dim("  what it would do, read from its words (nothing has run):"));
-    for effect in &document.effects {
+pub(super) fn effects(effects: &[EffectRow], title: &str, paint: Paint) -> String {
+    let mut text = format!("{}\n", paint.dim(format!("  {title}")));
+    for effect in effects {
         text.push_str(&format!("    {:<15}  {}\n", effect.class, one_line(&effect.text)));
     }
-    if document.effects.is_empty() {
+    if effects.is_empty() {
         text.push_str("    nothing\n");
     }
     text
 }
 
-fn way_back(way: WayBack) -> &'static str {
+pub(super) fn way_back(way: WayBack) -> &'static str {
     match way {
         WayBack::NothingToTakeBack => "nothing is changed",
         WayBack::ByLayer => "all of it stays in a layer: `fumehood undo` takes it off",

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schemas as schema;
-use super::{EffectRow, Moment, Name, milliseconds, moment};
+use super::{ApprovalPart, EffectRow, Moment, Name, milliseconds, moment};
 
 /// `show --json`, and the outcome of `run --json`: everything that is known about one action.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -34,6 +34,10 @@ pub struct ActionDocument {
     pub request: Option<RequestPart>,
     /// What policy decided.
     pub decision: Option<DecisionPart>,
+    /// The request for a person's yes that it came to, when it needs one.
+    pub approval: Option<ApprovalPart>,
+    /// Why no person was asked although it needs a yes; `null` when one was.
+    pub not_asked: Option<String>,
     /// How each layer was held; empty when no sandbox stood.
     #[schemars(schema_with = "schema::held")]
     pub held: Vec<Held>,
@@ -83,6 +87,8 @@ pub enum State {
     Started,
     /// Its command ended.
     Ended,
+    /// It ran on a throwaway layer, and waits for a person's yes.
+    Tried,
     /// Nobody saw its end.
     Unknown,
 }
@@ -91,7 +97,7 @@ pub enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Ran {
-    /// It did not.
+    /// It did not; a trial on a throwaway layer does not count.
     No,
     /// It did.
     Yes,
@@ -426,6 +432,8 @@ impl ActionDocument {
             exit_code: None,
             request: None,
             decision: None,
+            approval: None,
+            not_asked: None,
             held: Vec::new(),
             sandbox: None,
             not_started: None,
@@ -439,6 +447,7 @@ impl ActionDocument {
     }
 
     fn add(&mut self, at: Timestamp, event: &Event) {
+        ApprovalPart::add(&mut self.approval, event);
         match event.clone() {
             Event::Requested {
                 digest,
@@ -478,6 +487,7 @@ impl ActionDocument {
                 self.request = Some(part);
             }
             Event::Decided { decision, .. } => self.decision = Some(DecisionPart::new(at, decision)),
+            Event::ApprovalNotAsked { why } => self.not_asked = Some(why),
             Event::Started { backend, held, probes, masked } => {
                 self.held = held;
                 self.sandbox = Some(SandboxPart { at, backend, probes, masked });
@@ -508,9 +518,15 @@ impl ActionDocument {
     }
 
     /// Says what the events together mean: whether the command ran, and with which code `run` left.
-    fn settle(&mut self) {
+    pub(super) fn settle(&mut self) {
         use crate::exit::Exit;
         let allowed = self.decision.as_ref().map(DecisionPart::is_yes);
+        if self.is_only_tried() {
+            let waits = self.approval.as_ref().is_some_and(|approval| !approval.state.is_final());
+            let state = if waits { State::Tried } else { State::Denied };
+            (self.state, self.ran, self.exit_code) = (state, Ran::No, Some(Exit::Denied.code()));
+            return;
+        }
         (self.state, self.ran, self.exit_code) = match (&self.end, &self.not_started, &self.sandbox, allowed)
         {
             (Some(end), ..) => {

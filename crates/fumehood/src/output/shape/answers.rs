@@ -154,6 +154,11 @@ impl LogRow {
 /// Says in a few words how an action ended.
 fn ending(document: &ActionDocument) -> String {
     match (document.state, &document.end, &document.decision) {
+        (State::Tried, ..) => "tried, waits for a yes".to_owned(),
+        (State::Denied, Some(_), _) => match &document.approval {
+            Some(approval) => format!("tried, {}", approval.state),
+            None => "tried".to_owned(),
+        },
         (_, Some(end), _) => end.ending.to_string(),
         (State::Denied, _, Some(decision)) => format!("denied ({})", model::text::escape(&decision.reason)),
         (State::Denied, ..) => "denied".to_owned(),

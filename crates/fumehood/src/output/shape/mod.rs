@@ -6,6 +6,7 @@
 mod action;
 mod agent;
 mod answers;
+mod approval;
 mod demo;
 mod policy;
 mod reproduce;
@@ -15,6 +16,7 @@ mod why;
 use std::time::Duration;
 
 use model::Timestamp;
+use model::action::Principal;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serializer;
 
@@ -28,6 +30,10 @@ pub use answers::{
     ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow, ConflictRow,
     DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow,
     ProblemRow, ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
+};
+pub use approval::{
+    AnswerDocument, AnswerPart, ApprovalPart, ApprovalRow, ApprovalsDocument, DossierDocument, MeasuredPart,
+    StatsDocument,
 };
 pub use demo::{DemoCheck, DemoDocument};
 pub use policy::{AskedPart, EffectRow, PolicyAnswer, PolicyDocument, VariablePart, WayBack};
@@ -69,6 +75,14 @@ impl JsonSchema for Moment {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": "string", "format": "date-time", "pattern": "Z$"})
+    }
+}
+
+/// Names who asks or answers.
+pub(crate) fn who(principal: &Principal) -> String {
+    match principal {
+        Principal::User(name) | Principal::Agent(name) => name.clone(),
+        Principal::Engine => "the engine".to_owned(),
     }
 }
 

@@ -63,9 +63,13 @@ impl PolicyAnswer {
 pub struct AskedPart {
     /// Who asks, in words.
     pub by: String,
-    /// The program and its arguments.
+    /// The tool: `run` for a command.
+    pub tool: String,
+    /// The program and its arguments, or what another tool is about.
     #[schemars(with = "Vec<Name>")]
     pub argv: Vec<OsText>,
+    /// What a tool that writes would write: the file, or the diff.
+    pub content: Option<String>,
     /// Where it starts, from the top of the workspace; the top when missing.
     #[schemars(with = "Option<Name>")]
     pub directory: Option<OsText>,
@@ -81,9 +85,9 @@ pub struct AskedPart {
 pub struct VariablePart {
     /// Its name.
     pub name: String,
-    /// Its value.
-    #[schemars(with = "Name")]
-    pub value: OsText,
+    /// Its value; `null` where it is not kept.
+    #[schemars(with = "Option<Name>")]
+    pub value: Option<OsText>,
 }
 
 /// One effect.

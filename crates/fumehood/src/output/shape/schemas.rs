@@ -8,9 +8,10 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Value as Json, json};
 
 use super::{
-    ActionDocument, AgentDocument, ApplyDocument, ArtifactsDocument, ConfigDocument, DemoDocument,
-    DiffDocument, DoctorDocument, ErrorDocument, GcDocument, LogDocument, Name, PolicyDocument,
-    ProblemsDocument, ReproduceDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
+    ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
+    ConfigDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument, ErrorDocument, GcDocument,
+    LogDocument, Name, PolicyDocument, ProblemsDocument, ReproduceDocument, StatsDocument, TaskDocument,
+    TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -19,6 +20,10 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("action", of::<ActionDocument>()),
         ("agent", of::<AgentDocument>()),
         ("apply", of::<ApplyDocument>()),
+        ("approval", of::<DossierDocument>()),
+        ("approval-answer", of::<AnswerDocument>()),
+        ("approval-list", of::<ApprovalsDocument>()),
+        ("approval-stats", of::<StatsDocument>()),
         ("artifacts", of::<ArtifactsDocument>()),
         ("audit-record", audit_record()),
         ("audit-verify", audit_verify()),

@@ -90,8 +90,18 @@ fn by_policy(decision: &DecisionPart, document: &ActionDocument) -> Option<Cause
     let mut cause = Cause::new(&decision.reason, verdict);
     cause.rules.clone_from(&decision.rules);
     cause.person_may_allow = decision.person_may_allow;
-    if !decision.advice.is_empty() {
-        cause = cause.next(escape(&decision.advice).into_owned());
+    match (&document.approval, &document.not_asked) {
+        (Some(approval), _) => {
+            if document.is_only_tried() {
+                cause = cause.next("it ran on a throwaway layer only, so that a person can see what it does");
+            }
+            cause = cause.next(approval.sentence());
+        }
+        (None, Some(why)) => cause = cause.next(format!("nobody is asked: {}", escape(why))),
+        (None, None) if !decision.advice.is_empty() => {
+            cause = cause.next(escape(&decision.advice).into_owned());
+        }
+        (None, None) => {}
     }
     if decision.verdict != Verdict::Narrow {
         cause = cause.next("another command with the same effect gets the same answer");

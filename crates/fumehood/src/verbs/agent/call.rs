@@ -5,16 +5,17 @@
 
 use ::agent::protocol::Proposal;
 use ::agent::{Stream, ToolResult};
-use engine::store::{ActionState, StoredAction};
-use engine::{Engine, EngineError, Io, KeptOutput, Order, Silent, controller};
+use engine::store::{ActionState, StoredAction, StoredApproval};
+use engine::{Engine, EngineError, Io, KeptOutput, Moment, Order, Silent, controller};
 use model::action::Principal;
 use model::grant::WorkspaceAccess;
-use model::{ActionRequest, Ending, Grant, Tool};
+use model::{ActionRequest, ApprovalState, Ending, Grant, Tool};
 
 use super::interrupt::Interrupt;
 use super::session::Job;
 use crate::error::CliError;
 use crate::output::shape::{ActionDocument, HIDDEN_STAYS, why};
+use crate::verbs::answer::wait_for_answer;
 use crate::verbs::look;
 
 /// Bytes of each end of a stream that the agent gets; it cuts further for the model.
@@ -57,7 +58,17 @@ pub(super) fn make(job: &Job<'_>, proposal: &Proposal, interrupt: &Interrupt) ->
     let action = engine.action_of_call(&job.task.id, &call)?;
     let action =
         action.ok_or_else(|| CliError::Cannot(format!("call {call} left no action on the record")))?;
+    wait_for_a_person(job, &action, interrupt)?;
+    let action = engine.store().read(|reader| reader.find_action(action.id.as_str()))?;
     made(engine, &action, false)
+}
+
+/// Waits until a person answered to an action that needs somebody's yes, as long as the task may wait.
+fn wait_for_a_person(job: &Job<'_>, action: &StoredAction, interrupt: &Interrupt) -> Result<(), CliError> {
+    let Some(time) = job.plan.wait else { return Ok(()) };
+    let asked = look::of_stored(job.engine, action)?.approval;
+    let Some(asked) = asked.filter(|asked| !asked.state.is_final()) else { return Ok(()) };
+    wait_for_answer(job.context, job.engine, &asked.approval, time, &|| interrupt.came()).map(drop)
 }
 
 /// Builds a sandbox like that of a call which just ran, while the model thinks about what it said.
@@ -98,8 +109,21 @@ fn made(engine: &Engine, action: &StoredAction, again: bool) -> Result<Made, Cli
 /// Returns what the model is told of an action.
 fn result(engine: &Engine, action: &StoredAction, document: &ActionDocument) -> Result<ToolResult, CliError> {
     let unknown = || ToolResult::Unknown { reason: "Fumehood was ended while it ran".to_owned() };
+    let asked = asked(engine, document)?;
+    if let Some(kept) = asked.as_ref().filter(|asked| is_for_another(asked, action)) {
+        // The very same thing was asked for before, and became a layer of the task: that is what became of it.
+        let other = engine.store().read(|reader| reader.find_action(kept.action.as_str()))?;
+        return result(engine, &other, &look::of_stored(engine, &other)?);
+    }
     Ok(match (action.state, &action.decision, &action.ending) {
-        (ActionState::Denied, Some(decision), _) => ToolResult::Denied { decision: decision.clone() },
+        (ActionState::Denied | ActionState::Tried, Some(decision), _) => {
+            let not_asked = document.not_asked.iter().map(|why| format!("nobody is asked: {why}"));
+            let notes = asked.iter().map(said).collect::<Result<Vec<_>, _>>()?;
+            ToolResult::Denied {
+                decision: decision.clone(),
+                notes: notes.into_iter().chain(not_asked).collect(),
+            }
+        }
         (ActionState::NotStarted, _, _) => {
             let reason = document.not_started.as_ref().map(|part| part.reason.clone());
             ToolResult::NotRun {
@@ -116,6 +140,32 @@ fn result(engine: &Engine, action: &StoredAction, document: &ActionDocument) -> 
             }
         }
         _ => unknown(),
+    })
+}
+
+/// Returns the request for a person's yes that an action came to, as it stands now.
+fn asked(engine: &Engine, document: &ActionDocument) -> Result<Option<StoredApproval>, CliError> {
+    let Some(part) = &document.approval else { return Ok(None) };
+    Ok(Some(engine.store().read(|reader| reader.find_approval(part.approval.as_str()))?))
+}
+
+fn is_for_another(asked: &StoredApproval, action: &StoredAction) -> bool {
+    asked.state == ApprovalState::Kept && asked.action != action.id
+}
+
+/// Says what became of asking a person.
+fn said(asked: &StoredApproval) -> Result<String, CliError> {
+    let because = asked.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let now = Moment::now().map_err(CliError::from)?;
+    Ok(match asked.state_at(&now) {
+        ApprovalState::Trying | ApprovalState::Open => {
+            "a person was asked and has not answered; nothing of it is kept until they say yes".to_owned()
+        }
+        ApprovalState::Given => {
+            "a person said yes: make the very same call again, and it runs once".to_owned()
+        }
+        ApprovalState::Refused => format!("a person said no{because}"),
+        state => format!("the request to a person is {state}{because}"),
     })
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout};
+use std::time::Duration;
 
 use ::agent::Secret;
 use ::agent::conversation::Message;
@@ -37,6 +38,8 @@ pub(in crate::verbs) struct Plan {
     pub(in crate::verbs) asked: Profile,
     /// Whether the task starts from a commit.
     pub(in crate::verbs) from_commit: bool,
+    /// How long to wait for a person, where policy wants one's yes.
+    pub(in crate::verbs) wait: Option<Duration>,
     /// The layer that a build for tests leaves out.
     pub(in crate::verbs) mutant: Option<String>,
 }

@@ -1,0 +1,219 @@
+//! Asking: what becomes of an action that policy lets run only with a person's yes.
+//!
+//! Guarantees: the very same thing is asked for once, however often it is tried, and a no to it stays a no until its time
+//! is over; a task can have only so many requests that nobody answered. None of that ever allows anything.
+
+use std::time::Duration;
+
+use gate::{ApprovalRequest, Authorization, Decision, Facts};
+use model::action::Action;
+use model::event::Event;
+use model::grant::Network;
+use model::{ActionId, ApprovalId, ApprovalState, Timestamp};
+
+use crate::Engine;
+use crate::clock::random;
+use crate::deadline::Moment;
+use crate::error::EngineError;
+use crate::store::{StoreError, StoredApproval, Writer};
+
+/// How long a request can be answered, and a yes be used. Whoever comes back the next morning finds it.
+const HOLDS: Duration = Duration::from_hours(24);
+/// The most requests of one task that wait at once: nobody reads more with care.
+const MOST_OPEN: usize = 20;
+
+/// What becomes of an action that needs a person's yes.
+#[derive(Debug)]
+pub(crate) enum Asks {
+    /// A person is asked.
+    New {
+        /// The request.
+        approval: Box<StoredApproval>,
+        /// The yes of policy to a trial.
+        trial: Option<Box<Authorization>>,
+    },
+    /// The very same thing was asked for before.
+    Again(Box<StoredApproval>),
+    /// Nobody is asked: too much waits already.
+    TooMany,
+}
+
+impl Asks {
+    /// Returns the event that records it.
+    pub(crate) fn event(&self) -> Event {
+        match self {
+            Self::New { approval, .. } => Event::ApprovalAsked {
+                approval: approval.id.clone(),
+                digest: approval.digest,
+                roles: approval.roles.iter().cloned().collect(),
+                expires: approval.deadline.wall,
+            },
+            Self::Again(approval) => Event::ApprovalAskedAgain {
+                approval: approval.id.clone(),
+                state: approval.state,
+                why: approval.why.clone(),
+            },
+            Self::TooMany => Event::ApprovalNotAsked {
+                why: format!("{MOST_OPEN} requests of the task wait for an answer already"),
+            },
+        }
+    }
+
+    /// Returns the yes of policy to a trial.
+    pub(crate) fn trial(&self) -> Option<&Authorization> {
+        match self {
+            Self::New { trial, .. } => trial.as_deref(),
+            Self::Again(_) | Self::TooMany => None,
+        }
+    }
+
+    /// Returns the request that waits for the end of a trial.
+    pub(crate) fn tried(&self) -> Option<&ApprovalId> {
+        match self {
+            Self::New { approval, trial: Some(_) } => Some(&approval.id),
+            _ => None,
+        }
+    }
+
+    /// Writes it down.
+    pub(crate) fn write(
+        &self,
+        writer: &Writer<'_>,
+        action: &ActionId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::New { approval, trial } => {
+                writer.insert_approval(approval)?;
+                if trial.is_some() { writer.set_trial(action, now) } else { Ok(()) }
+            }
+            Self::Again(approval) => writer.repeat_approval(&approval.id),
+            Self::TooMany => Ok(()),
+        }
+    }
+}
+
+impl Engine {
+    /// Returns the yes that people gave to this very action and that can be used now. One that is about something that
+    /// changed since is closed.
+    pub(crate) fn given_to(
+        &self,
+        action: &Action,
+        task: &model::task::Task,
+    ) -> Result<Option<StoredApproval>, EngineError> {
+        let digest = action.digest();
+        let known = self.store().read(|reader| reader.approvals_for(&digest))?;
+        let now = Moment::now()?;
+        let given = |approval: &StoredApproval| approval.state_at(&now) == ApprovalState::Given;
+        let Some(approval) = known.into_iter().rfind(given) else { return Ok(None) };
+        let asked = self.store().read(|reader| reader.find_action(approval.action.as_str()))?;
+        match self.moved_since(task, &asked, approval.asked)? {
+            None => Ok(Some(approval)),
+            Some(why) => {
+                self.close(&approval, ApprovalState::Void, &why, &now)?;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Adds to the facts what people said yes to. What was said to a command without input covers none with one.
+    pub(crate) fn with_the_yes(facts: Facts, given: Option<&StoredApproval>) -> Result<Facts, EngineError> {
+        let approvals = match given {
+            Some(approval) => approval.approvals(&Moment::now()?),
+            None => Vec::new(),
+        };
+        Ok(Facts { approvals, ..facts })
+    }
+
+    /// Decides what becomes of an action that needs somebody's yes.
+    pub(crate) fn asks(
+        &self,
+        action: &Action,
+        facts: &Facts,
+        request: &ApprovalRequest,
+    ) -> Result<Asks, EngineError> {
+        let now = Moment::now()?;
+        let known = self.store().read(|reader| reader.approvals_for(&action.digest()))?;
+        let before = known.into_iter().rfind(|approval| {
+            let unanswered = matches!(
+                approval.state_at(&now),
+                ApprovalState::Trying | ApprovalState::Open | ApprovalState::Given
+            );
+            let refused = approval.state == ApprovalState::Refused;
+            unanswered || (refused && !approval.deadline.has_passed(approval.asked, &now))
+        });
+        if let Some(before) = before {
+            return Ok(Asks::Again(Box::new(before)));
+        }
+        let open = self.store().read(|reader| reader.approvals(true))?;
+        let waits = |approval: &&StoredApproval| {
+            approval.task == *action.task() && !approval.state_at(&now).is_final()
+        };
+        if open.iter().filter(waits).count() >= MOST_OPEN {
+            return Ok(Asks::TooMany);
+        }
+        self.new_request(action, facts, request, &now)
+    }
+
+    fn new_request(
+        &self,
+        action: &Action,
+        facts: &Facts,
+        request: &ApprovalRequest,
+        now: &Moment,
+    ) -> Result<Asks, EngineError> {
+        let (trial, untried) = match not_to_be_tried(action) {
+            Some(why) => (None, Some(why.to_owned())),
+            None => match self.gate.decide_trial(action.clone(), facts, request) {
+                Decision::Allow(yes) | Decision::Narrow(yes) => (Some(Box::new(yes)), None),
+                other => {
+                    let reason = &other.record().reason;
+                    (None, Some(format!("policy does not let it be tried ({reason})")))
+                }
+            },
+        };
+        let state = if trial.is_some() { ApprovalState::Trying } else { ApprovalState::Open };
+        let approval = StoredApproval {
+            id: ApprovalId::from_random(random()?),
+            task: action.task().clone(),
+            action: action.id().clone(),
+            digest: action.digest(),
+            what: request.what().to_owned(),
+            roles: request.roles().clone(),
+            state,
+            asked: now.wall,
+            deadline: now.plus(HOLDS),
+            untried,
+            repeats: 0,
+            answers: Vec::new(),
+            why: None,
+            closed: None,
+        };
+        Ok(Asks::New { approval: Box::new(approval), trial })
+    }
+
+    /// Returns the request whose trial an action is, while that is not over.
+    pub(crate) fn trial_of(&self, action: &ActionId) -> Result<Option<StoredApproval>, EngineError> {
+        let approval = self.store().read(|reader| reader.approval_of_action(action))?;
+        Ok(approval.filter(|approval| approval.state == ApprovalState::Trying))
+    }
+}
+
+/// Says why an action is not tried before a person is asked: what it would do then is not what it does with the yes, or
+/// could not be told to be the same.
+fn not_to_be_tried(action: &Action) -> Option<&'static str> {
+    let grant = action.grant();
+    if grant.network != Network::Loopback {
+        return Some("it asks for another network than its own");
+    }
+    if !grant.shown_credentials.is_empty() {
+        return Some("it asks to see credentials");
+    }
+    if grant.terminal {
+        return Some("it asks for a terminal");
+    }
+    if !action.request().environment.is_empty() {
+        return Some("it is given variables, whose values are not kept");
+    }
+    None
+}

@@ -1,0 +1,401 @@
+//! Requests for a person's yes: what people answer, and what comes of it.
+//!
+//! Guarantees: a yes covers one exact action (by its digest), once, until a fixed time, and only while what it was shown
+//! about is as it was: the layers and the directory below it, and its inputs. What was tried is not run again: the layer
+//! that was shown becomes the task's. A yes decides nothing by itself: policy is asked again with it. Every answer is on
+//! the record, also one that is not taken.
+//! Leaves to others: who the person at the keyboard is, and showing what a yes is about (`fumehood`).
+
+mod asking;
+mod moved;
+
+use std::collections::BTreeSet;
+
+use audit::Entry;
+use gate::{Approval, Decision};
+use model::action::{Action, Principal};
+use model::approval::{Answered, ApprovalAnswer};
+use model::event::Event;
+use model::task::{Task, TaskState};
+use model::{ActionRequest, ApprovalState, Grant, Subject, Timestamp};
+
+use crate::Engine;
+use crate::deadline::Moment;
+use crate::error::EngineError;
+use crate::handle::Order;
+use crate::store::{ActionState, ClientProcess, StoredAction, StoredApproval, StoredRequest};
+
+pub(crate) use asking::Asks;
+
+/// The role that everybody has.
+const EVERYBODY: &str = "person";
+
+/// Why a request expires.
+pub(crate) const NOBODY_ANSWERED: &str = "nobody answered in time";
+
+/// A person who answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approver {
+    /// The name by which the system knows them.
+    pub name: String,
+    /// The roles that they have beside the one that everybody has.
+    pub roles: BTreeSet<String>,
+}
+
+/// What came of a yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Yes {
+    /// The layer that was shown is the task's now.
+    Kept,
+    /// The same request may run, once, until this time.
+    MayRun(Timestamp),
+    /// Others must say yes too, in these roles.
+    StillNeeds(BTreeSet<String>),
+    /// It is worth nothing: what was shown is not any longer so, for this reason.
+    Void(String),
+}
+
+impl Approver {
+    fn principal(&self) -> Principal {
+        Principal::User(self.name.clone())
+    }
+
+    fn has(&self, role: &str) -> bool {
+        role == EVERYBODY || self.roles.contains(role)
+    }
+}
+
+impl StoredApproval {
+    /// Returns where it stands now: what nobody has closed may have expired.
+    pub fn state_at(&self, now: &Moment) -> ApprovalState {
+        if !self.state.is_final() && self.deadline.has_passed(self.asked, now) {
+            ApprovalState::Expired
+        } else {
+            self.state
+        }
+    }
+
+    /// Returns the roles whose yes is still missing.
+    pub fn missing(&self) -> BTreeSet<String> {
+        let given: BTreeSet<&String> = self.answers.iter().flat_map(|answer| &answer.roles).collect();
+        self.roles.iter().filter(|role| !given.contains(role)).cloned().collect()
+    }
+
+    /// Returns what the gate is told of the answers; nothing when their time is over.
+    fn approvals(&self, now: &Moment) -> Vec<Approval> {
+        let Some(expires) = self.deadline.by_the_clock_of(self.asked, now) else { return Vec::new() };
+        let of_one = |answer: &ApprovalAnswer| {
+            let approver = answer.by.clone();
+            let one = move |role: &String| Approval {
+                subject: self.digest,
+                approver: approver.clone(),
+                role: role.clone(),
+                expires,
+            };
+            answer.roles.iter().map(one).collect::<Vec<_>>()
+        };
+        self.answers.iter().flat_map(of_one).collect()
+    }
+
+    fn subject(&self) -> Subject {
+        Subject { task: Some(self.task.clone()), action: Some(self.action.clone()) }
+    }
+}
+
+impl Engine {
+    /// Notes processes through which an agent came: nothing that descends from one may answer for a person.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn note_client(&self, name: &str, processes: &[ClientProcess]) -> Result<(), EngineError> {
+        let now = Moment::now()?;
+        self.store().write(|writer| writer.add_clients(&now.boot, name, processes, now.wall))?;
+        Ok(())
+    }
+
+    /// Returns the processes through which agents came since this boot.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn clients(&self) -> Result<BTreeSet<ClientProcess>, EngineError> {
+        let now = Moment::now()?;
+        Ok(self.store().read(|reader| reader.clients(&now.boot))?)
+    }
+
+    /// Records that an answer was not taken, and why.
+    ///
+    /// # Errors
+    /// When the state cannot be written.
+    pub fn refuse_answer(
+        &self,
+        approval: &StoredApproval,
+        by: &Approver,
+        why: &str,
+    ) -> Result<(), EngineError> {
+        let event =
+            Event::ApprovalRefused { approval: approval.id.clone(), by: by.principal(), why: why.to_owned() };
+        self.record(&approval.subject(), &event, |_, _| Ok(()))
+    }
+
+    /// Says yes to a request. `order` is what was ordered, with the profile as the settings have it now.
+    ///
+    /// # Errors
+    /// When the request cannot be answered any longer, the person has none of its roles, its task is busy, or the state
+    /// cannot be written.
+    pub fn say_yes(
+        &self,
+        approval: &StoredApproval,
+        by: &Approver,
+        reason: Option<&str>,
+        order: &Order,
+    ) -> Result<Yes, EngineError> {
+        let _alone = self.lock_idle(&approval.task)?;
+        let now = Moment::now()?;
+        let approval = self.answerable(approval, by, &[ApprovalState::Open], &now)?;
+        let roles: BTreeSet<String> = approval.missing().into_iter().filter(|role| by.has(role)).collect();
+        if roles.is_empty() {
+            let missing: Vec<String> = approval.missing().into_iter().collect();
+            let why = format!("needs a yes as {}, and {} is not that", missing.join(" or "), by.name);
+            self.refuse_answer(&approval, by, &why)?;
+            return Err(EngineError::Approval { approval: approval.id, why });
+        }
+        let answer = answer(by, Answered::Yes, roles, reason, &now);
+        let task = self.store().read(|reader| reader.find_task(approval.task.as_str()))?;
+        let stored = self.store().read(|reader| reader.find_action(approval.action.as_str()))?;
+        if let Some(why) = self.is_over(&task, &stored, &approval)? {
+            self.close(&approval, ApprovalState::Void, &why, &now)?;
+            return Ok(Yes::Void(why));
+        }
+        let mut with_it = approval.clone();
+        with_it.answers.push(answer.clone());
+        let missing = with_it.missing();
+        if !missing.is_empty() {
+            self.keep_answer(&approval, &answer, ApprovalState::Open, &now)?;
+            return Ok(Yes::StillNeeds(missing));
+        }
+        if approval.untried.is_some() {
+            self.keep_answer(&approval, &answer, ApprovalState::Given, &now)?;
+            let until = approval.deadline.by_the_clock_of(approval.asked, &now);
+            return Ok(Yes::MayRun(until.unwrap_or(now.wall)));
+        }
+        self.keep_layer(&task, &stored, &with_it, &answer, order, &now)
+    }
+
+    /// Says no to a request, or takes it or the yes to it back.
+    ///
+    /// # Errors
+    /// When the request cannot be answered any longer, or the state cannot be written.
+    pub fn say_no(
+        &self,
+        approval: &StoredApproval,
+        by: &Approver,
+        answered: Answered,
+        reason: Option<&str>,
+    ) -> Result<(), EngineError> {
+        let now = Moment::now()?;
+        let (from, to): (&[ApprovalState], _) = match answered {
+            Answered::TakenBack => (&[ApprovalState::Open, ApprovalState::Given], ApprovalState::Revoked),
+            Answered::No | Answered::Yes => (&[ApprovalState::Open], ApprovalState::Refused),
+        };
+        let approval = self.answerable(approval, by, from, &now)?;
+        let answer = answer(by, answered, BTreeSet::new(), reason, &now);
+        let events = [
+            Event::ApprovalAnswered { approval: approval.id.clone(), answer: answer.clone() },
+            closed(&approval, to, reason.unwrap_or_default()),
+        ];
+        self.append(&approval, &events, &now, |writer| {
+            writer.add_answer(&approval.id, &answer)?;
+            writer.move_approval(&approval.id, from, to, reason, now.wall)
+        })?;
+        self.remove_trial(&approval)
+    }
+
+    /// Reads a request again, as it stands now, and refuses what can no longer be answered.
+    fn answerable(
+        &self,
+        approval: &StoredApproval,
+        by: &Approver,
+        from: &[ApprovalState],
+        now: &Moment,
+    ) -> Result<StoredApproval, EngineError> {
+        let approval = self.store().read(|reader| reader.find_approval(approval.id.as_str()))?;
+        let state = approval.state_at(now);
+        if from.contains(&state) {
+            return Ok(approval);
+        }
+        let why = match state {
+            ApprovalState::Trying => "is being tried: wait until that ended".to_owned(),
+            ApprovalState::Open => "was not answered yet: there is nothing to take back".to_owned(),
+            ApprovalState::Given => {
+                "has its yes already: `fumehood approvals revoke` takes it back".to_owned()
+            }
+            ApprovalState::Expired => "has expired: it has to be asked for again".to_owned(),
+            ended => format!("is {ended} already: it has to be asked for again"),
+        };
+        if state == ApprovalState::Expired && !approval.state.is_final() {
+            self.close(&approval, ApprovalState::Expired, NOBODY_ANSWERED, now)?;
+        }
+        self.refuse_answer(&approval, by, &why)?;
+        Err(EngineError::Approval { approval: approval.id, why })
+    }
+
+    /// Keeps an answer that does not end the request.
+    fn keep_answer(
+        &self,
+        approval: &StoredApproval,
+        answer: &ApprovalAnswer,
+        to: ApprovalState,
+        now: &Moment,
+    ) -> Result<(), EngineError> {
+        let event = Event::ApprovalAnswered { approval: approval.id.clone(), answer: answer.clone() };
+        self.append(approval, &[event], now, |writer| {
+            writer.add_answer(&approval.id, answer)?;
+            writer.move_approval(&approval.id, &[ApprovalState::Open], to, None, now.wall)
+        })
+    }
+
+    /// Asks policy again about an action that was tried, now with the yes, and gives its layer to the task.
+    fn keep_layer(
+        &self,
+        task: &Task,
+        stored: &StoredAction,
+        approval: &StoredApproval,
+        answer: &ApprovalAnswer,
+        order: &Order,
+        now: &Moment,
+    ) -> Result<Yes, EngineError> {
+        let action = again(stored)?;
+        if action.digest() != approval.digest {
+            let why = "its request cannot be put together again as it was".to_owned();
+            self.close(approval, ApprovalState::Void, &why, now)?;
+            return Ok(Yes::Void(why));
+        }
+        let mut facts = self.facts(order, &action)?;
+        facts.approvals = approval.approvals(now);
+        let decision = self.gate.decide(action, &facts);
+        let granted = match &decision {
+            Decision::Allow(yes) | Decision::Narrow(yes) => Some(yes.grant()),
+            Decision::RequireApproval(_) | Decision::Deny(_) => None,
+        };
+        if granted != self.trial_grant(stored)?.as_ref() || granted.is_none() {
+            let why = "policy does not let it be what was tried any longer".to_owned();
+            self.close(approval, ApprovalState::Void, &why, now)?;
+            return Ok(Yes::Void(why));
+        }
+        let events = [
+            Event::ApprovalAnswered { approval: approval.id.clone(), answer: answer.clone() },
+            decision.event(),
+            closed(approval, ApprovalState::Kept, ""),
+        ];
+        let has_layer = self.places().layer(&task.id, &stored.id).join("upper").exists();
+        self.append(approval, &events, now, |writer| {
+            writer.add_answer(&approval.id, answer)?;
+            writer.move_approval(
+                &approval.id,
+                &[ApprovalState::Open],
+                ApprovalState::Kept,
+                None,
+                now.wall,
+            )?;
+            writer.set_approved(&stored.id, decision.record(), now.wall)?;
+            if has_layer { writer.add_layer(&task.id, &stored.id) } else { Ok(()) }
+        })?;
+        Ok(Yes::Kept)
+    }
+
+    /// Returns the grant under which an action was tried.
+    fn trial_grant(&self, stored: &StoredAction) -> Result<Option<Grant>, EngineError> {
+        let records = self.store().read(|reader| reader.records_of_action(&stored.task, &stored.id))?;
+        let events = records.iter().filter_map(|record| record.parse_event().ok());
+        let mut grants = events.filter_map(|event| match event {
+            Event::TrialDecided { decision, .. } => decision.grant,
+            _ => None,
+        });
+        Ok(grants.next_back())
+    }
+
+    /// Says why a yes would be worth nothing; nothing when it is worth something.
+    fn is_over(
+        &self,
+        task: &Task,
+        stored: &StoredAction,
+        approval: &StoredApproval,
+    ) -> Result<Option<String>, EngineError> {
+        if task.state != TaskState::Open {
+            return Ok(Some(format!("its task is {}", task.state)));
+        }
+        if approval.untried.is_none() && stored.state != ActionState::Tried {
+            return Ok(Some(format!("its trial is {}", stored.state.name())));
+        }
+        self.moved_since(task, stored, stored.created)
+    }
+
+    /// Ends a request for good, and removes what its trial left.
+    pub(crate) fn close(
+        &self,
+        approval: &StoredApproval,
+        to: ApprovalState,
+        why: &str,
+        now: &Moment,
+    ) -> Result<(), EngineError> {
+        let events = [closed(approval, to, why)];
+        self.append(approval, &events, now, |writer| {
+            writer.move_approval(&approval.id, &[approval.state], to, Some(why), now.wall)
+        })?;
+        self.remove_trial(approval)
+    }
+
+    /// Removes the layer of a trial that became nobody's.
+    pub(crate) fn remove_trial(&self, approval: &StoredApproval) -> Result<(), EngineError> {
+        for place in self.places_of_trial(approval) {
+            sandbox::remove_tree(&place).map_err(EngineError::file("remove", &place))?;
+        }
+        Ok(())
+    }
+
+    /// Returns where the files of a trial are.
+    pub(crate) fn places_of_trial(&self, approval: &StoredApproval) -> [std::path::PathBuf; 2] {
+        let places = self.places();
+        let (task, action) = (&approval.task, &approval.action);
+        [places.layer(task, action), places.artifacts(task, action)]
+    }
+
+    fn append(
+        &self,
+        approval: &StoredApproval,
+        events: &[Event],
+        now: &Moment,
+        also: impl FnOnce(&crate::store::Writer<'_>) -> Result<(), crate::store::StoreError>,
+    ) -> Result<(), EngineError> {
+        let (subject, time) = (approval.subject(), now.wall);
+        let entries: Vec<Entry<'_>> =
+            events.iter().map(|event| Entry { subject: &subject, event, time }).collect();
+        let _noted = self.log.append_all(&entries, also)?;
+        Ok(())
+    }
+}
+
+/// Returns the event that ends a request.
+pub(crate) fn closed(approval: &StoredApproval, state: ApprovalState, why: &str) -> Event {
+    Event::ApprovalClosed { approval: approval.id.clone(), state, why: why.to_owned() }
+}
+
+fn answer(
+    by: &Approver,
+    answer: Answered,
+    roles: BTreeSet<String>,
+    reason: Option<&str>,
+    now: &Moment,
+) -> ApprovalAnswer {
+    ApprovalAnswer { by: by.principal(), answer, roles, reason: reason.map(str::to_owned), at: now.wall }
+}
+
+/// Puts the action together again that was asked for. The values of its environment are not kept, so one that has any is
+/// another action now, and its digest says so.
+fn again(stored: &StoredAction) -> Result<Action, EngineError> {
+    let StoredRequest { principal, tool, directory, environment: _, purpose } = stored.request.clone();
+    let request =
+        ActionRequest { principal, tool, directory, environment: std::collections::BTreeMap::new(), purpose };
+    let (id, task) = (stored.id.clone(), stored.task.clone());
+    Ok(Action::parse(id, task, request, stored.grant.clone(), stored.start.clone())?)
+}

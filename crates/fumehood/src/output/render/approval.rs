@@ -1,0 +1,199 @@
+//! Requests for a person's yes, for the people who answer them.
+//!
+//! Guarantees: as for the view of a request ([`super::policy`]): every word and line is there or counted, and nothing from
+//! outside can drive the terminal.
+
+use model::text::{escape, escape_lines};
+use model::{ApprovalState, Bytes};
+
+use super::super::shape::{
+    AnswerDocument, AnswerPart, ApprovalsDocument, DossierDocument, MeasuredPart, StatsDocument, shell_word,
+};
+use super::super::style::Paint;
+use super::action::shortened;
+use super::diff::{change_lines, held_back, patch};
+use super::policy::{asked, effects, way_back};
+use super::table::{Cell, table};
+use super::{counted, moment, span};
+
+/// Lines of a patch that are shown in part.
+const PATCH_LINES: usize = 200;
+/// Lines of a list that is shown in part.
+const SHOWN: usize = 12;
+
+/// Lists requests.
+pub fn approvals(document: &ApprovalsDocument, paint: Paint) -> String {
+    if document.approvals.is_empty() {
+        return "nothing waits for a person\n".to_owned();
+    }
+    let rows = document.approvals.iter().map(|row| {
+        let again = if row.repeats == 0 { String::new() } else { format!("asked {} times", row.repeats + 1) };
+        vec![
+            Cell::painted(row.approval.as_str(), |p, t| p.name(t)),
+            Cell::painted(row.state.name(), |p, t| p.caution(t)),
+            Cell::plain(moment(row.asked)),
+            Cell::plain(&row.by),
+            // Escaped already.
+            Cell::escaped(row.command.clone()),
+            Cell::painted(again, |p, t| p.dim(t)),
+        ]
+    });
+    table(&rows.collect::<Vec<_>>(), paint)
+}
+
+/// Shows everything that a person should know before answering; `full` shows long lists and the patch whole.
+pub fn whole_dossier(document: &DossierDocument, paint: Paint, full: bool) -> String {
+    let row = &document.approval;
+    let mut text = format!("{}  {}\n", paint.name(&row.approval), paint.caution(row.state.name()));
+    text.push_str(&asked(&document.request, paint));
+    if let Some(purpose) = &document.claimed_purpose {
+        text.push_str(&format!("  it claims (nobody checked this): {}\n", escape(purpose)));
+    }
+    text.push('\n');
+    match &document.measured {
+        Some(part) => text.push_str(&measured(part, document, paint, full)),
+        None => text.push_str(&paint.bold("  it was not tried, so nothing of what it does was measured\n")),
+    }
+    text.push_str(&effects(&document.effects, "what its words say that it does:", paint));
+    let missing: String =
+        document.not_measured.iter().map(|what| format!("    {}\n", escape(what))).collect();
+    text.push_str(&format!("{}\n{missing}", paint.dim("  not measured:")));
+    text.push_str(&format!("  way back: {}\n", way_back(document.way_back)));
+    text.push_str(&format!("  policy wants a yes: {}", escape(&document.reason_code)));
+    if !document.matched_rules.is_empty() {
+        text.push_str(&format!(", by rule `{}`", escape(&document.matched_rules.join("`, `"))));
+    }
+    text.push_str(&format!("\n  a yes covers the digest {}\n", document.digest));
+    text.push_str(&document.answers.iter().map(answer).collect::<String>());
+    text.push_str(&standing(document));
+    text
+}
+
+/// Says what came of a trial.
+fn measured(part: &MeasuredPart, document: &DossierDocument, paint: Paint, full: bool) -> String {
+    let most = if full { usize::MAX } else { SHOWN };
+    let (end, inspection) = (&part.end, &part.inspection);
+    let mut text = format!(
+        "{} {} after {}, {} memory at most, {}\n",
+        paint.bold("  what it did when it was tried, without network:"),
+        end.ending,
+        span(end.usage.wall_time_ms),
+        Bytes::new(end.usage.memory_peak),
+        counted(end.usage.files, "file"),
+    );
+    let changes: Vec<_> = inspection.changes.iter().filter(|change| !change.is_of_git()).cloned().collect();
+    let number = changes.len();
+    let lines = change_lines(&changes, paint).into_iter();
+    let lines = shortened(lines, number, inspection.changes_dropped, most);
+    let lines = if lines.is_empty() { vec!["changed nothing".to_owned()] } else { lines };
+    text.push_str(&lines.into_iter().map(|line| format!("    {line}\n")).collect::<String>());
+    let held = held_back(&inspection.held_back, paint);
+    text.push_str(&held.lines().map(|line| format!("    {line}\n")).collect::<String>());
+    let observed = &end.observed;
+    let programs = observed.programs.iter().map(|program| {
+        format!("started {}", program.argv.iter().map(shell_word).collect::<Vec<_>>().join(" "))
+    });
+    let tried =
+        observed.connections.iter().map(|attempt| format!("tried to reach {}", escape(&attempt.address)));
+    let seen = shortened(programs, observed.programs.len(), observed.programs_dropped, most);
+    let seen = seen.into_iter().chain(shortened(
+        tried,
+        observed.connections.len(),
+        observed.connections_dropped,
+        most,
+    ));
+    text.push_str(&seen.map(|line| format!("    {line}\n")).collect::<String>());
+    text + &shown_patch(&part.patch, document, paint, full)
+}
+
+fn shown_patch(whole: &str, document: &DossierDocument, paint: Paint, full: bool) -> String {
+    let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+    let most = if full { usize::MAX } else { PATCH_LINES };
+    let mut text = patch(&lines.iter().take(most).copied().collect::<String>(), paint);
+    let more = lines.len().saturating_sub(most);
+    if more > 0 {
+        let (approval, action) = (&document.approval.approval, &document.approval.action);
+        text.push_str(&paint.bold(format!(
+            "  {more} more lines: `fumehood approvals show {approval} --full` or `fumehood diff {action}`\n"
+        )));
+    }
+    text
+}
+
+fn answer(part: &AnswerPart) -> String {
+    let reason = part.reason.as_ref().map(|reason| format!(": {}", escape(reason))).unwrap_or_default();
+    format!("  {} said {} at {}{reason}\n", escape(&part.by), part.answer, moment(part.at))
+}
+
+/// Says who may answer, until when, and how; or how it ended.
+fn standing(document: &DossierDocument) -> String {
+    let row = &document.approval;
+    if row.state.is_final() {
+        let why = document.why.as_ref().map(|why| format!(": {}", escape(why))).unwrap_or_default();
+        return format!("\nit is {}{why}\n", row.state);
+    }
+    let missing: Vec<&str> = row.missing.iter().map(String::as_str).collect();
+    let until = moment(row.until);
+    match row.state {
+        ApprovalState::Trying => "\nit is being tried: look again when that ended\n".to_owned(),
+        ApprovalState::Given => format!("\nit has its yes: the same request may run once, until {until}\n"),
+        _ => format!(
+            "\nneeds a yes as {} until {until}:\n  fumehood approvals approve {}\n  fumehood approvals deny {} --reason '…'\n",
+            escape(&missing.join(" and as ")),
+            row.approval,
+            row.approval
+        ),
+    }
+}
+
+/// Says what came of an answer.
+pub fn answered(document: &AnswerDocument, paint: Paint) -> String {
+    let (id, action) = (paint.name(&document.approval), &document.action);
+    let why = document.why.as_ref().map(|why| format!(": {}", escape(why))).unwrap_or_default();
+    match document.state {
+        ApprovalState::Kept => format!(
+            "{id} has its yes: what {action} changed is the task's now; `fumehood diff` shows it, `fumehood undo` takes it off\n"
+        ),
+        ApprovalState::Given => {
+            let until = document.until.map(|until| format!(", until {}", moment(until))).unwrap_or_default();
+            format!("{id} has its yes: make the same request again, and it runs once{until}\n")
+        }
+        ApprovalState::Open => {
+            let missing: Vec<&str> = document.missing.iter().map(String::as_str).collect();
+            format!("{id} has this yes, and needs one more as {}\n", escape(&missing.join(" and as ")))
+        }
+        ApprovalState::Void => {
+            format!(
+                "{id} {}{why}; nothing was done, and it has to be asked for again\n",
+                paint.bad("is void")
+            )
+        }
+        state => format!("{id} is {state}{why}\n"),
+    }
+}
+
+/// Says how much is asked of people.
+pub fn approval_stats(document: &StatsDocument, _: Paint) -> String {
+    let time = document.median_time_to_answer_ms.map_or_else(|| "nothing was answered".to_owned(), span);
+    let answered = document.approved + document.refused;
+    let share = match (document.approved * 100).checked_div(answered) {
+        Some(percent) => format!(" ({percent} % of the answers)"),
+        None => String::new(),
+    };
+    format!(
+        "asked         {}\nasked again   {} (nobody was asked for those)\nwaiting       {}\napproved      {}{share}\n\
+         refused       {}\nno answer     {}\nmedian time   {time}\n",
+        document.asked,
+        document.repeats,
+        document.waiting,
+        document.approved,
+        document.refused,
+        document.unanswered
+    )
+}
+
+/// Writes what a tool would write, line by line.
+pub(super) fn content(text: &str, paint: Paint) -> String {
+    let shown = |line: &str| format!("       {}\n", paint.bold(escape_lines(line)));
+    text.lines().map(shown).collect()
+}

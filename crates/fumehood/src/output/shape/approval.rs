@@ -1,0 +1,278 @@
+//! Requests for a person's yes: what a person sees before answering, and what came of the answer.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use model::approval::{Answered, ApprovalAnswer};
+use model::event::Event;
+use model::text::escape;
+use model::{ActionId, ApprovalId, ApprovalState, TaskId, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::schemas as schema;
+use super::{
+    ActionDocument, AskedPart, EffectRow, EndPart, InspectionPart, Moment, WayBack, milliseconds, moment,
+    moment_or_none,
+};
+
+/// The request for a person's yes that an action came to.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ApprovalPart {
+    /// The request.
+    #[schemars(with = "String")]
+    pub approval: ApprovalId,
+    /// Where it stands.
+    #[schemars(with = "String")]
+    pub state: ApprovalState,
+    /// Whether the very same thing had been asked for before, so that this request stands for both.
+    pub again: bool,
+    /// Whether the action was tried on a throwaway layer, which is what the person is shown.
+    pub tried: bool,
+    /// The roles whose yes is needed.
+    pub roles: Vec<String>,
+    /// When it ends; `null` where that is told with the first request.
+    #[serde(serialize_with = "moment_or_none")]
+    #[schemars(with = "Option<Moment>")]
+    pub until: Option<Timestamp>,
+    /// What people answered, oldest first.
+    pub answers: Vec<AnswerPart>,
+    /// Why it came to its end.
+    pub why: Option<String>,
+}
+
+/// One answer of a person.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AnswerPart {
+    /// When.
+    #[serde(serialize_with = "moment")]
+    #[schemars(with = "Moment")]
+    pub at: Timestamp,
+    /// Who.
+    pub by: String,
+    /// `yes`, `no` or `taken-back`.
+    #[schemars(with = "String")]
+    pub answer: Answered,
+    /// The roles in which a yes was said.
+    pub roles: BTreeSet<String>,
+    /// The reason that was given.
+    pub reason: Option<String>,
+}
+
+/// A line of `approvals list`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ApprovalRow {
+    /// The request.
+    #[schemars(with = "String")]
+    pub approval: ApprovalId,
+    /// The action.
+    #[schemars(with = "String")]
+    pub action: ActionId,
+    /// Its task.
+    #[schemars(with = "String")]
+    pub task: TaskId,
+    /// Where it stands now: `trying`, `open`, `given`, `used`, `kept`, `refused`, `revoked`, `void` or `expired`.
+    #[schemars(with = "String")]
+    pub state: ApprovalState,
+    /// When it was asked.
+    #[serde(serialize_with = "moment")]
+    #[schemars(with = "Moment")]
+    pub asked: Timestamp,
+    /// When it ends.
+    #[serde(serialize_with = "moment")]
+    #[schemars(with = "Moment")]
+    pub until: Timestamp,
+    /// Who asks.
+    pub by: String,
+    /// The command, as a person would have typed it.
+    pub command: String,
+    /// The roles whose yes is still missing.
+    pub missing: BTreeSet<String>,
+    /// How often the very same thing was asked for again.
+    pub repeats: u64,
+}
+
+/// `approvals list --json`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ApprovalsDocument {
+    /// The requests, oldest first.
+    pub approvals: Vec<ApprovalRow>,
+}
+
+/// `approvals show --json`: everything that a person should know before answering.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct DossierDocument {
+    /// The request.
+    pub approval: ApprovalRow,
+    /// What was asked for, exactly.
+    pub request: AskedPart,
+    /// What the asker says it is for: a claim.
+    pub claimed_purpose: Option<String>,
+    /// The digest that a yes covers.
+    #[schemars(schema_with = "schema::digest")]
+    pub digest: model::Digest,
+    /// Why policy wants a yes, as a code.
+    pub reason_code: String,
+    /// The rules that want it.
+    pub matched_rules: Vec<String>,
+    /// What it would do, as far as its words say.
+    pub effects: Vec<EffectRow>,
+    /// What it did when it was tried; `null` when it was not.
+    pub measured: Option<MeasuredPart>,
+    /// What could not be measured, and why.
+    pub not_measured: Vec<String>,
+    /// How it can be taken back.
+    pub way_back: WayBack,
+    /// What people answered until now.
+    pub answers: Vec<AnswerPart>,
+    /// Why it came to its end.
+    pub why: Option<String>,
+}
+
+/// What an action did when it was tried.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct MeasuredPart {
+    /// How it ended, what it used, and which programs and connections it tried.
+    pub end: EndPart,
+    /// What it changed, and what of that would be held back.
+    pub inspection: InspectionPart,
+    /// The changes as a patch; what is not UTF-8 is replaced.
+    pub patch: String,
+}
+
+/// `approvals approve|deny|revoke --json`: what came of an answer.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AnswerDocument {
+    /// The request.
+    #[schemars(with = "String")]
+    pub approval: ApprovalId,
+    /// The action.
+    #[schemars(with = "String")]
+    pub action: ActionId,
+    /// Where the request stands now.
+    #[schemars(with = "String")]
+    pub state: ApprovalState,
+    /// Until when the same request may run; `null` when that is not what came of it.
+    #[serde(serialize_with = "moment_or_none")]
+    #[schemars(with = "Option<Moment>")]
+    pub until: Option<Timestamp>,
+    /// The roles whose yes is still missing.
+    pub missing: BTreeSet<String>,
+    /// Why the answer is worth nothing, when it is.
+    pub why: Option<String>,
+}
+
+/// `approvals stats --json`: how much is asked of people.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct StatsDocument {
+    /// Requests that people were asked.
+    pub asked: u64,
+    /// Times that the very same thing was asked for again, for which nobody was asked.
+    pub repeats: u64,
+    /// Requests that wait now.
+    pub waiting: u64,
+    /// Requests that got their yes.
+    pub approved: u64,
+    /// Requests that got a no.
+    pub refused: u64,
+    /// Requests that ended without an answer.
+    pub unanswered: u64,
+    /// From the question to the last answer, at the median; `null` when nothing was answered.
+    #[serde(serialize_with = "milliseconds_or_none")]
+    #[schemars(with = "Option<f64>")]
+    pub median_time_to_answer_ms: Option<Duration>,
+}
+
+fn milliseconds_or_none<S: serde::Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    match time {
+        Some(time) => milliseconds(time, to),
+        None => to.serialize_none(),
+    }
+}
+
+impl From<&ApprovalAnswer> for AnswerPart {
+    fn from(answer: &ApprovalAnswer) -> Self {
+        let ApprovalAnswer { by, answer, roles, reason, at } = answer.clone();
+        Self { at, by: super::who(&by), answer, roles, reason }
+    }
+}
+
+impl ApprovalPart {
+    fn new(approval: &ApprovalId) -> Self {
+        Self {
+            approval: approval.clone(),
+            state: ApprovalState::Open,
+            again: false,
+            tried: false,
+            roles: Vec::new(),
+            until: None,
+            answers: Vec::new(),
+            why: None,
+        }
+    }
+
+    /// Says in a line what the action waits for, or why it does not; escaped.
+    pub fn sentence(&self) -> String {
+        let why = self.why.as_ref().map(|why| format!(": {}", escape(why))).unwrap_or_default();
+        let approval = &self.approval;
+        match self.state {
+            ApprovalState::Trying | ApprovalState::Open => {
+                format!("a person is asked: `fumehood approvals show {approval}`")
+            }
+            ApprovalState::Given => format!("{approval} has its yes: make the same request again"),
+            state => format!("{approval} is {state}{why}"),
+        }
+    }
+
+    /// Takes in what an event says of the request.
+    pub(super) fn add(part: &mut Option<Self>, event: &Event) {
+        match event {
+            Event::ApprovalAsked { approval, roles, expires, .. } => {
+                let (roles, until) = (roles.clone(), Some(*expires));
+                *part = Some(Self { roles, until, ..Self::new(approval) });
+            }
+            Event::ApprovalAskedAgain { approval, state, why } => {
+                let why = why.clone();
+                *part = Some(Self { again: true, state: *state, why, ..Self::new(approval) });
+            }
+            event => part.iter_mut().for_each(|part| part.follow(event)),
+        }
+    }
+
+    fn follow(&mut self, event: &Event) {
+        match event {
+            Event::TrialDecided { .. } => (self.tried, self.state) = (true, ApprovalState::Trying),
+            Event::Ended { .. } if self.state == ApprovalState::Trying => self.state = ApprovalState::Open,
+            Event::ApprovalAnswered { answer, .. } => self.answered(answer),
+            Event::ApprovalClosed { state, why, .. } => {
+                self.state = *state;
+                self.why = Some(why.clone()).filter(|why| !why.is_empty());
+            }
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, answer: &ApprovalAnswer) {
+        self.answers.push(answer.into());
+        let given: BTreeSet<&String> = self.answers.iter().flat_map(|answer| &answer.roles).collect();
+        if answer.answer == Answered::Yes && !self.tried && self.roles.iter().all(|role| given.contains(role))
+        {
+            self.state = ApprovalState::Given;
+        }
+    }
+}
+
+impl ActionDocument {
+    /// Says where the request for a person's yes stands now.
+    pub fn asked_is(&mut self, state: ApprovalState, why: Option<String>) {
+        let Some(part) = &mut self.approval else { return };
+        (part.state, part.why) = (state, why);
+        self.settle();
+    }
+
+    /// Tells whether it was tried, and its layer is not the task's.
+    pub fn is_only_tried(&self) -> bool {
+        let tried = self.approval.as_ref().is_some_and(|approval| approval.tried);
+        tried && self.end.is_some() && !self.decision.as_ref().is_some_and(super::DecisionPart::is_yes)
+    }
+}

@@ -1,0 +1,309 @@
+//! `approvals`: what waits for a person, what a person should know of it, and what they answer.
+
+use std::time::Duration;
+
+use engine::store::{StoredAction, StoredApproval};
+use engine::{Approver, Engine, Moment, Order, Yes};
+use model::approval::Answered;
+use model::event::Event;
+use model::{ActionRequest, ApprovalState, Effect, OsText, Tool, WorkspacePath};
+
+use super::ancestry::not_a_person;
+use super::context::Context;
+use super::diff::patch_of_action;
+use super::look;
+use super::mutant;
+use super::policy::way_back;
+use super::repository::tightened;
+use crate::args::{
+    ApprovalsApproveArgs, ApprovalsDenyArgs, ApprovalsListArgs, ApprovalsRevokeArgs, ApprovalsShowArgs,
+};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::output::render;
+use crate::output::shape::{
+    ActionDocument, AnswerDocument, AnswerPart, ApprovalRow, ApprovalsDocument, AskedPart, DossierDocument,
+    EffectRow, MeasuredPart, StatsDocument, VariablePart, WayBack, who,
+};
+
+/// Lists requests.
+pub(super) fn list(context: &Context<'_>, args: &ApprovalsListArgs) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let now = Moment::now()?;
+    let stored = engine.store().read(|reader| reader.approvals(!args.all))?;
+    let rows = stored.iter().map(|approval| row(&engine, approval, &now)).collect::<Result<Vec<_>, _>>()?;
+    let wanted = |row: &ApprovalRow| args.all || !row.state.is_final();
+    let document = ApprovalsDocument { approvals: rows.into_iter().filter(wanted).collect() };
+    context.console.answer(&document, |paint| render::approvals(&document, paint));
+    Ok(Exit::Success)
+}
+
+/// Shows all that a person should know of a request.
+pub(super) fn show(context: &Context<'_>, args: &ApprovalsShowArgs) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let approval = engine.store().read(|reader| reader.find_approval(args.approval.as_str()))?;
+    let document = dossier(&engine, &approval)?;
+    context.console.answer(&document, |paint| render::whole_dossier(&document, paint, args.full));
+    Ok(Exit::Success)
+}
+
+/// Says yes.
+pub(super) fn approve(context: &Context<'_>, args: &ApprovalsApproveArgs) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let approval = engine.store().read(|reader| reader.find_approval(args.approval.as_str()))?;
+    let by = approver(context, &engine, &approval)?;
+    if !args.yes && !agrees(context, &engine, &approval)? {
+        return Ok(Exit::Negative);
+    }
+    let order = order(context, &engine, &approval)?;
+    let yes = engine.say_yes(&approval, &by, args.reason.as_deref(), &order)?;
+    let void = matches!(yes, Yes::Void(_));
+    let document = answered(&engine, &approval, Some(yes))?;
+    context.console.answer(&document, |paint| render::answered(&document, paint));
+    Ok(Exit::answer(!void))
+}
+
+/// Says no.
+pub(super) fn deny(context: &Context<'_>, args: &ApprovalsDenyArgs) -> Result<Exit, CliError> {
+    refuse(context, args.approval.as_str(), Answered::No, args.reason.as_deref())
+}
+
+/// Takes back what was said, or the request.
+pub(super) fn revoke(context: &Context<'_>, args: &ApprovalsRevokeArgs) -> Result<Exit, CliError> {
+    refuse(context, args.approval.as_str(), Answered::TakenBack, args.reason.as_deref())
+}
+
+/// Says how much is asked of people.
+pub(super) fn stats(context: &Context<'_>) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let now = Moment::now()?;
+    let all = engine.store().read(|reader| reader.approvals(false))?;
+    let document = counted(&all, &now);
+    context.console.answer(&document, |paint| render::approval_stats(&document, paint));
+    Ok(Exit::Success)
+}
+
+fn refuse(
+    context: &Context<'_>,
+    named: &str,
+    answer: Answered,
+    reason: Option<&str>,
+) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let approval = engine.store().read(|reader| reader.find_approval(named))?;
+    let by = approver(context, &engine, &approval)?;
+    engine.say_no(&approval, &by, answer, reason)?;
+    let document = answered(&engine, &approval, None)?;
+    context.console.answer(&document, |paint| render::answered(&document, paint));
+    Ok(Exit::Success)
+}
+
+/// Returns who answers, unless that cannot be a person.
+fn approver(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> Result<Approver, CliError> {
+    let by = Approver { name: context.user.name.clone(), roles: [].into() };
+    let Some(why) = not_a_person(&engine.clients()?) else { return Ok(by) };
+    engine.refuse_answer(approval, &by, &why)?;
+    Err(CliError::Cannot(format!("an answer to {} is not taken: it {why}", approval.id)))
+}
+
+/// Shows a request at a terminal and asks. Where there is none, a yes has to be typed as an option.
+fn agrees(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> Result<bool, CliError> {
+    if !context.console.can_ask() {
+        return Err(CliError::Cannot(format!(
+            "there is no terminal to ask at: look at it with `fumehood approvals show {}`, and say yes with `--yes`",
+            approval.id
+        )));
+    }
+    let document = dossier(engine, approval)?;
+    context.console.say(&render::whole_dossier(&document, context.console.err, false));
+    Ok(context.console.ask("Say yes to exactly this?"))
+}
+
+/// Puts the order together again that was asked for, with the profile as the settings have it now.
+fn order(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> Result<Order, CliError> {
+    let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
+    let task = engine.store().read(|reader| reader.find_task(approval.task.as_str()))?;
+    let workspace = context.workspace(Some(task.workspace.path.as_path()))?;
+    let settings = tightened(context, engine, &task, &workspace)?;
+    let profile = settings.profile(Some(&stored.grant.profile.name))?.profile;
+    let request = ActionRequest {
+        principal: stored.request.principal,
+        tool: stored.request.tool,
+        directory: stored.request.directory,
+        environment: std::collections::BTreeMap::new(),
+        purpose: stored.request.purpose,
+    };
+    let mutant = mutant::chosen(&context.environment);
+    Ok(Order { request, grant: stored.grant, profile, workspace, hidden: Vec::new(), mutant })
+}
+
+fn answered(engine: &Engine, before: &StoredApproval, yes: Option<Yes>) -> Result<AnswerDocument, CliError> {
+    let approval = engine.store().read(|reader| reader.find_approval(before.id.as_str()))?;
+    let (until, missing) = match yes {
+        Some(Yes::MayRun(until)) => (Some(until), [].into()),
+        Some(Yes::StillNeeds(missing)) => (None, missing),
+        Some(Yes::Kept | Yes::Void(_)) | None => (None, [].into()),
+    };
+    Ok(AnswerDocument {
+        state: approval.state_at(&Moment::now()?),
+        approval: approval.id,
+        action: approval.action,
+        until,
+        missing,
+        why: approval.why,
+    })
+}
+
+fn row(engine: &Engine, approval: &StoredApproval, now: &Moment) -> Result<ApprovalRow, CliError> {
+    let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
+    Ok(ApprovalRow {
+        approval: approval.id.clone(),
+        action: approval.action.clone(),
+        task: approval.task.clone(),
+        state: approval.state_at(now),
+        asked: approval.asked,
+        until: approval.deadline.by_the_clock_of(approval.asked, now).unwrap_or(approval.deadline.wall),
+        by: who(&stored.request.principal),
+        command: look::of_stored(engine, &stored)?.command(),
+        missing: if approval.state.is_final() { [].into() } else { approval.missing() },
+        repeats: approval.repeats,
+    })
+}
+
+/// Puts everything together that is known of a request.
+fn dossier(engine: &Engine, approval: &StoredApproval) -> Result<DossierDocument, CliError> {
+    let now = Moment::now()?;
+    let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
+    let action = look::of_stored(engine, &stored)?;
+    let (reason_code, matched_rules) = asked_because(engine, &stored)?;
+    let measured = measured(engine, approval, &action)?;
+    let declared = declared(engine, &stored)?;
+    Ok(DossierDocument {
+        approval: row(engine, approval, &now)?,
+        claimed_purpose: stored.request.purpose.clone(),
+        digest: approval.digest,
+        reason_code,
+        matched_rules,
+        way_back: furthest(measured.as_ref(), &declared),
+        effects: declared.iter().map(EffectRow::from).collect(),
+        not_measured: not_measured(approval, measured.as_ref()),
+        measured,
+        answers: approval.answers.iter().map(AnswerPart::from).collect(),
+        why: approval.why.clone(),
+        request: asked(stored),
+    })
+}
+
+fn asked(stored: StoredAction) -> AskedPart {
+    let paths = |paths: Vec<WorkspacePath>| paths.into_iter().map(OsText::from).collect();
+    let tool = stored.request.tool.name().to_owned();
+    let (argv, content) = match stored.request.tool {
+        Tool::Run { argv } => (argv, None),
+        Tool::Read { path } => (vec![path.into()], None),
+        Tool::List { path } => (paths(path.into_iter().collect()), None),
+        Tool::Search { pattern, path } => {
+            let path = path.into_iter().map(OsText::from);
+            (std::iter::once(OsText::literal(&pattern)).chain(path).collect(), None)
+        }
+        Tool::Write { path, content } => (vec![path.into()], Some(content)),
+        Tool::Patch { paths: files, diff } => (paths(files), Some(diff)),
+    };
+    let variable = |(name, _)| VariablePart { name, value: None };
+    AskedPart {
+        by: who(&stored.request.principal),
+        tool,
+        argv,
+        content,
+        directory: stored.request.directory.map(OsText::from),
+        workspace: stored.start.workspace,
+        variables: stored.request.environment.into_iter().map(variable).collect(),
+    }
+}
+
+/// Returns why policy wanted a yes, which a later decision does not change.
+fn asked_because(engine: &Engine, stored: &StoredAction) -> Result<(String, Vec<String>), CliError> {
+    let decided = events(engine, stored)?.into_iter().find_map(|event| match event {
+        Event::Decided { decision, .. } => Some((decision.reason, decision.rules)),
+        _ => None,
+    });
+    Ok(decided.unwrap_or_default())
+}
+
+fn declared(engine: &Engine, stored: &StoredAction) -> Result<Vec<Effect>, CliError> {
+    let declared = events(engine, stored)?.into_iter().find_map(|event| match event {
+        Event::Requested { declared, .. } => Some(declared),
+        _ => None,
+    });
+    Ok(declared.unwrap_or_default())
+}
+
+fn events(engine: &Engine, stored: &StoredAction) -> Result<Vec<Event>, CliError> {
+    let records = engine.store().read(|reader| reader.records_of_action(&stored.task, &stored.id))?;
+    Ok(records.iter().filter_map(|record| record.parse_event().ok()).collect())
+}
+
+/// Returns what a trial did, when there was one. Its patch is gone with its layer when nobody said yes.
+fn measured(
+    engine: &Engine,
+    approval: &StoredApproval,
+    action: &ActionDocument,
+) -> Result<Option<MeasuredPart>, CliError> {
+    let (None, Some(end), Some(inspection)) = (&approval.untried, &action.end, &action.inspection) else {
+        return Ok(None);
+    };
+    let is_there = !approval.state.is_final() || approval.state == ApprovalState::Kept;
+    let patch = if is_there && !inspection.changes.is_empty() {
+        patch_of_action(engine, &approval.action)?
+    } else {
+        String::new()
+    };
+    Ok(Some(MeasuredPart { end: end.clone(), inspection: inspection.clone(), patch }))
+}
+
+fn not_measured(approval: &StoredApproval, measured: Option<&MeasuredPart>) -> Vec<String> {
+    let mut missing: Vec<String> =
+        approval.untried.iter().map(|why| format!("nothing: it was not tried, because {why}")).collect();
+    let Some(measured) = measured else { return missing };
+    if !measured.end.observed.connections.is_empty() {
+        missing.push("what it would have sent: it tried connections, and had no network".to_owned());
+    }
+    if measured.end.observed.reads.is_none() {
+        missing.push("which files it read".to_owned());
+    }
+    if !measured.inspection.host_edits.is_empty() {
+        missing.push("all of it for certain: files below it were edited on the host while it ran".to_owned());
+    }
+    missing.push("tests before and after: none were run for this".to_owned());
+    missing
+}
+
+/// Returns the way back: what was tried stayed in its layer, whatever its words said.
+fn furthest(measured: Option<&MeasuredPart>, declared: &[Effect]) -> WayBack {
+    match measured {
+        Some(measured) if measured.inspection.changes.is_empty() => WayBack::NothingToTakeBack,
+        Some(_) => WayBack::ByLayer,
+        None => way_back(declared),
+    }
+}
+
+fn counted(all: &[StoredApproval], now: &Moment) -> StatsDocument {
+    let number = |wanted: &[ApprovalState]| {
+        all.iter().filter(|approval| wanted.contains(&approval.state_at(now))).count() as u64
+    };
+    let mut times: Vec<u64> = all
+        .iter()
+        .filter_map(|approval| {
+            Some(approval.answers.last()?.at.as_nanos().saturating_sub(approval.asked.as_nanos()))
+        })
+        .collect();
+    times.sort_unstable();
+    StatsDocument {
+        asked: all.len() as u64,
+        repeats: all.iter().map(|approval| approval.repeats).sum(),
+        waiting: number(&[ApprovalState::Trying, ApprovalState::Open]),
+        approved: number(&[ApprovalState::Given, ApprovalState::Used, ApprovalState::Kept]),
+        refused: number(&[ApprovalState::Refused]),
+        unanswered: number(&[ApprovalState::Expired, ApprovalState::Void, ApprovalState::Revoked]),
+        median_time_to_answer_ms: times.get(times.len() / 2).map(|nanos| Duration::from_nanos(*nanos)),
+    }
+}
