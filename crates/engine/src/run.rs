@@ -47,17 +47,7 @@ impl Run {
 
     /// Removes what a sandbox left in its place, which stays taken: another one can be built there.
     pub(crate) fn clear(&self) -> Result<(), EngineError> {
-        let directory = &self.directory;
-        let entries = std::fs::read_dir(directory).map_err(EngineError::file("read", directory))?;
-        for entry in entries {
-            let entry = entry.map_err(EngineError::file("read", directory))?;
-            let path = entry.path();
-            let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let removed =
-                if is_directory { sandbox::remove_tree(&path) } else { std::fs::remove_file(&path) };
-            removed.map_err(EngineError::file("remove", &path))?;
-        }
-        Ok(())
+        sandbox::clear_directory(&self.directory).map_err(EngineError::file("empty", &self.directory))
     }
 }
 

@@ -49,6 +49,6 @@ pub use output::{Printed, Silent, Sink, Stream};
 pub use spec::{GitDirectory, Joined, Spec, Workspace};
 pub use start::{Started, Unstarted};
 pub use supervise::{Execution, Io};
-pub use teardown::remove_tree;
+pub use teardown::{clear_directory, remove_tree};
 pub use tool::Program;
 pub use view::Identity;

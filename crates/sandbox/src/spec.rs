@@ -29,7 +29,8 @@ pub struct Spec {
     pub joined: Option<Joined>,
     /// The bus on which the user's service manager can be asked for a control group, where none is delegated.
     pub service_manager: Option<PathBuf>,
-    /// A directory of this run alone, empty and not readable by others; it is removed at the end.
+    /// A directory of this run alone, empty and not readable by others. It is empty again at the end, and its owner removes
+    /// it: until then it says to others that this run goes on.
     pub run_directory: PathBuf,
     /// Where what the command puts into `/artifacts` goes.
     pub artifacts: PathBuf,

@@ -18,7 +18,7 @@ use crate::quota::Quota;
 /// that keep the store alive, and the directory of the run.
 pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
     let Prepared { groups, spec, first_process, control, streams, store, reads, door, quota, .. } = prepared;
-    let mut gone = vec![spec.run_directory.clone(), spec.workspace.layer.join("work")];
+    let mut gone = vec![spec.workspace.layer.join("work")];
     gone.extend(spec.git_layer().map(|layer| layer.join("work")));
     let mut teardown = Teardown::default();
     teardown.gone.push("processes: the first process was waited for".to_owned());
@@ -36,8 +36,14 @@ pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
         None => {}
     }
     fail_point::reached("teardown: the control groups are removed");
-    for directory in gone {
-        match remove_tree(&directory) {
+    // The directory of the run stays: it says that its owner lives, who has to record the end yet.
+    let emptied = (spec.run_directory.clone(), clear_directory(&spec.run_directory));
+    let removed = gone.into_iter().map(|directory| {
+        let removed = remove_tree(&directory);
+        (directory, removed)
+    });
+    for (directory, done) in std::iter::once(emptied).chain(removed) {
+        match done {
             Ok(()) => teardown.gone.push(format!("directory: {}", directory.display())),
             Err(error) => teardown.left.push(format!("directory {}: {error}", directory.display())),
         }
@@ -59,6 +65,19 @@ pub fn remove_tree(directory: &Path) -> io::Result<()> {
         open_up(directory)?;
         fs::remove_dir_all(directory)
     })
+}
+
+/// Removes all that is in a directory, which stays.
+///
+/// # Errors
+/// When something in it cannot be removed.
+pub fn clear_directory(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        if is_directory { remove_tree(&entry.path()) } else { fs::remove_file(entry.path()) }?;
+    }
+    Ok(())
 }
 
 /// Lets the owner into every directory below, without following links.
