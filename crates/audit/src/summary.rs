@@ -24,6 +24,15 @@ pub(crate) fn summary(event: &Event) -> String {
         }
         Event::Decided { decision, .. } => decided(decision),
         Event::TrialDecided { decision, .. } => format!("for a trial: {}", decided(decision)),
+        Event::DenialRemembered { effects, reason } => {
+            let effects: Vec<String> = effects.iter().map(ToString::to_string).collect();
+            format!("{reason}: {}", effects.join("; "))
+        }
+        Event::DenialMet { effect, reason, first, observed, ways } => {
+            let how = if *observed { "seen while it ran" } else { "in its words" };
+            format!("{reason}: {effect}, as in {first}; {how}, {}", counted(*ways, "other way"))
+        }
+        Event::TaskFrozen { why } => why.clone(),
         Event::ApprovalAsked { approval, roles, .. } => {
             format!("{approval} asks for a yes of {}", roles.join(", "))
         }

@@ -18,6 +18,7 @@ use crate::Engine;
 use crate::apply::BaseStats;
 use crate::checkpoint::holds_something;
 use crate::clock::now;
+use crate::denials::Met;
 use crate::error::EngineError;
 use crate::host_edits;
 use crate::ignore_rules;
@@ -27,6 +28,9 @@ use crate::outcome::{Finished, Outcome};
 use crate::run::Run;
 use crate::start::open;
 use crate::store::{ActionState, Evidence};
+
+/// Why a request is worth nothing whose trial did what was denied before.
+const DENIED_BEFORE: &str = "when it was tried, it did what was denied before";
 
 /// Changes that one event lists; the rest is counted. All of them stay in the layer.
 const CHANGES_MAX: usize = 1000;
@@ -86,8 +90,7 @@ impl Engine {
                 return self.not_started(about, run.action.clone(), &error).map(Outcome::NotStarted);
             }
         };
-        let decision =
-            self.store().read(|reader| reader.action(&run.action))?.and_then(|action| action.decision);
+        let stored = self.store().read(|reader| reader.find_action(run.action.as_str()))?;
         let execution = started.follow(io).map_err(EngineError::Sandbox)?;
         let Looked { report: changes, held: inspection, host_edits } = self.look_at_layer(&run)?;
         let evidence = Evidence {
@@ -97,10 +100,12 @@ impl Engine {
             host_edits: Some(host_edits),
             ..Evidence::default()
         };
-        let decision =
-            decision.ok_or_else(|| EngineError::Nothing("the decision is not in the store".into()))?;
+        let not_there = || EngineError::Nothing("the decision is not in the store".into());
+        let decision = stored.decision.ok_or_else(not_there)?;
+        let met = self.after_run(&run, &stored.request.tool, &execution.observed, &changes)?;
         let held_back: Vec<HeldBack> = inspection.iter().map(inspect::Held::record).collect();
-        let receipt = self.record_end(about, &run, &execution, &changes, &held_back, evidence.clone())?;
+        let looked = (&changes, held_back.as_slice(), &met);
+        let receipt = self.record_end(about, &run, &execution, looked, evidence.clone())?;
         fail_point::reached("inspection: the end is on the record");
         Ok(Outcome::Finished(Box::new(Finished {
             action: run.action.clone(),
@@ -200,8 +205,7 @@ impl Engine {
         about: &Subject,
         run: &Run,
         execution: &Execution,
-        report: &Report,
-        held_back: &[HeldBack],
+        (report, held_back, met): (&Report, &[HeldBack], &Met),
         evidence: Evidence,
     ) -> Result<audit::Receipt, EngineError> {
         let output = self.keep_output(&run.task, &run.action, &execution.printed)?;
@@ -230,19 +234,31 @@ impl Engine {
             teardown: Some(execution.teardown.clone()),
             ..evidence
         };
-        let keeps = !run.start.is_helper && (has_changes(report) || holds_something(&self.git_upper(run)));
+        let changed = has_changes(report) || holds_something(&self.git_upper(run));
+        // What did something that was denied before leaves nothing behind.
+        let keeps = !run.start.is_helper && changed && met.is_empty();
         if keeps {
             self.write_out(run)?;
         }
         let time = now();
-        let events = [&ended, &inspected, &torn_down];
-        let entries = events.map(|event| Entry { subject: about, event, time });
+        let void = run.trial.as_ref().filter(|_| !met.is_empty()).map(|approval| Event::ApprovalClosed {
+            approval: approval.clone(),
+            state: ApprovalState::Void,
+            why: DENIED_BEFORE.to_owned(),
+        });
+        let events = met.events().iter().chain(&void).chain([&ended, &inspected, &torn_down]);
+        let entries: Vec<Entry<'_>> = events.map(|event| Entry { subject: about, event, time }).collect();
         let receipts = self.log.append_all(&entries, |writer| {
             let end = (&execution.ending, &execution.usage);
             let to = if run.trial.is_some() { ActionState::Tried } else { ActionState::Ended };
             writer.set_ended(&run.action, to, end, time)?;
             writer.keep_evidence(&run.action, &evidence)?;
+            met.write(writer, &run.task, time)?;
             match &run.trial {
+                Some(approval) if void.is_some() => {
+                    let (from, to) = (ApprovalState::Trying, ApprovalState::Void);
+                    writer.move_approval(approval, &[from], to, Some(DENIED_BEFORE), time)
+                }
                 Some(approval) => {
                     let (from, to) = (ApprovalState::Trying, ApprovalState::Open);
                     writer.move_approval(approval, &[from], to, None, time)

@@ -25,6 +25,10 @@ impl Engine {
             Principal::Agent(_) => Vec::new(),
         };
         let joined = self.joined_action(action.task(), action.grant())?;
+        let (remembered, frozen) = match action.request().principal {
+            Principal::User(_) | Principal::Agent(_) => self.remembered(action.task())?,
+            Principal::Engine => (Vec::new(), None),
+        };
         // Written out in full, so that no fact is forgotten.
         Ok(Facts {
             profile: order.profile.clone(),
@@ -32,6 +36,8 @@ impl Engine {
             declared,
             classes,
             joined,
+            remembered,
+            frozen,
             approvals: Vec::new(),
             now: now(),
         })

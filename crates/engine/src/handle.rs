@@ -15,6 +15,7 @@ use sandbox::{Io, Prepared, SandboxError};
 use crate::approvals::{Asks, closed};
 use crate::clock::{now, random};
 use crate::deadline::Moment;
+use crate::denials::Met;
 use crate::error::EngineError;
 use crate::lock::Lock;
 use crate::outcome::{NotStarted, Outcome};
@@ -59,6 +60,8 @@ struct Ruled {
     asks: Option<Asks>,
     /// The yes that is spent on an action that was allowed.
     spends: Option<StoredApproval>,
+    /// What a denial adds to the memory of the task.
+    met: Met,
 }
 
 impl Ruled {
@@ -77,18 +80,20 @@ impl Ruled {
         let spent = self.spends.iter().map(|approval| closed(approval, ApprovalState::Used, ""));
         let mut events: Vec<Event> = spent.collect();
         events.push(self.decision.event());
+        events.extend(self.met.events().iter().cloned());
         events.extend(self.asks.as_ref().map(Asks::event));
         events.extend(self.asks.as_ref().and_then(Asks::trial).map(Authorization::event));
         events
     }
 
     /// Writes down what it changes. A yes that somebody else spent meanwhile undoes all of it.
-    fn write(&self, writer: &Writer<'_>, action: &ActionId, time: Timestamp) -> Result<(), StoreError> {
+    fn write(&self, writer: &Writer<'_>, action: &Action, time: Timestamp) -> Result<(), StoreError> {
+        self.met.write(writer, action.task(), time)?;
         if let Some(approval) = &self.spends {
             let (from, to) = (ApprovalState::Given, ApprovalState::Used);
             writer.move_approval(&approval.id, &[from], to, None, time)?;
         }
-        self.asks.as_ref().map_or(Ok(()), |asks| asks.write(writer, action, time))
+        self.asks.as_ref().map_or(Ok(()), |asks| asks.write(writer, action.id(), time))
     }
 }
 
@@ -184,11 +189,12 @@ impl Engine {
             Decision::RequireApproval(request) => Some(self.asks(action, facts, request)?),
             Decision::Allow(_) | Decision::Narrow(_) | Decision::Deny(_) => None,
         };
+        let met = self.after_decision(action, &decision)?;
         let spends = match &decision {
             Decision::Allow(_) | Decision::Narrow(_) => given,
             Decision::RequireApproval(_) | Decision::Deny(_) => None,
         };
-        Ok(Ruled { decision, asks, spends })
+        Ok(Ruled { decision, asks, spends, met })
     }
 
     pub(crate) fn parse(&self, run: &Run, task: &Task, order: &Order) -> Result<Action, EngineError> {
@@ -228,7 +234,7 @@ impl Engine {
                     writer.add_call(action.task(), call, action.id())?;
                 }
                 writer.set_decision(action.id(), &record, time)?;
-                ruled.write(writer, action.id(), time)
+                ruled.write(writer, action, time)
             })?;
             receipts
                 .into_iter()

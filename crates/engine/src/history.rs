@@ -49,6 +49,9 @@ impl Engine {
     /// # Errors
     /// When the task has no such layer, or the state cannot be written.
     pub fn fork(&self, task: &Task, at: Option<&ActionId>) -> Result<Task, EngineError> {
+        if task.state == TaskState::Frozen {
+            return Err(EngineError::Frozen { task: task.id.to_string() });
+        }
         let fork = Task {
             id: TaskId::from_random(random()?),
             state: TaskState::Open,
@@ -66,7 +69,8 @@ impl Engine {
         let event = Event::Forked { from: task.id.clone(), layers };
         self.record(&about(&fork.id), &event, |writer, _| {
             writer.insert_task(&fork)?;
-            writer.share_layers(&task.id, &fork.id, at).map(drop)
+            writer.share_layers(&task.id, &fork.id, at)?;
+            writer.share_denials(&task.id, &fork.id)
         })?;
         self.make_task_directory(&fork.id)?;
         Ok(fork)

@@ -18,6 +18,7 @@ mod clock;
 mod commits;
 mod config;
 mod deadline;
+mod denials;
 mod error;
 mod execute;
 mod facts;

@@ -37,6 +37,9 @@ impl Engine {
         owner: &Principal,
         title: Option<&str>,
     ) -> Result<Task, EngineError> {
+        if !matches!(choice, TaskChoice::This(_)) {
+            self.refuse_frozen(workspace)?;
+        }
         let found = match choice {
             TaskChoice::New => None,
             TaskChoice::This(given) => Some(self.store().read(|reader| reader.find_task(given))?),
@@ -44,6 +47,9 @@ impl Engine {
         };
         match found {
             Some(task) if task.state == TaskState::Open => Ok(task),
+            Some(task) if task.state == TaskState::Frozen => {
+                Err(EngineError::Frozen { task: task.id.to_string() })
+            }
             Some(task) => {
                 Err(EngineError::TaskState { task: task.id.to_string(), state: task.state.to_string() })
             }
@@ -65,6 +71,15 @@ impl Engine {
         self.open_task_as(workspace, owner, title, base, TaskState::Open)
     }
 
+    /// Refuses to go on in a directory in which a task is frozen: another task would have forgotten why.
+    fn refuse_frozen(&self, workspace: &Workspace) -> Result<(), EngineError> {
+        let frozen = self.store().read(|reader| reader.task_in(&workspace.key, TaskState::Frozen))?;
+        match frozen {
+            Some(task) => Err(EngineError::Frozen { task: task.id.to_string() }),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn open_task_as(
         &self,
         workspace: &Workspace,
@@ -73,6 +88,7 @@ impl Engine {
         base: Base,
         state: TaskState,
     ) -> Result<Task, EngineError> {
+        self.refuse_frozen(workspace)?;
         let task = Task {
             id: TaskId::from_random(random()?),
             workspace: workspace.key.clone(),

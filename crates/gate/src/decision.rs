@@ -9,7 +9,7 @@ use std::fmt;
 
 use audit::Receipt;
 use model::event::{DecisionRecord, Event, Verdict};
-use model::{Action, Digest, Grant};
+use model::{Action, Digest, Effect, Grant};
 use serde::Serialize;
 
 /// Something that a decision can be about.
@@ -75,6 +75,7 @@ pub struct ApprovalRequest {
 pub struct Denial {
     pub(crate) subject: Digest,
     pub(crate) what: String,
+    pub(crate) effects: Vec<Effect>,
     pub(crate) record: DecisionRecord,
 }
 
@@ -248,6 +249,11 @@ impl ApprovalRequest {
 }
 
 impl Denial {
+    /// Returns the effects that rules forbid, for which it was denied; none when it was for something else.
+    pub fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
     /// Returns the stable code of the reason.
     pub fn reason(&self) -> &str {
         &self.record.reason

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::action::Principal;
 use model::grant::Input;
 use model::{Digest, Effect, Profile, Timestamp, WorkspacePath};
+use serde::{Deserialize, Serialize};
 
 /// Classes of protected paths that one path belongs to, by their codes in the table of protected paths, for example
 /// `hooks`, `ci-files` or `tests`. A path that belongs to none has an empty set.
@@ -26,10 +27,29 @@ pub struct Facts {
     /// What is known of the action whose network is asked for. When it is missing nobody looked, and policy is told
     /// that it is neither of this task nor running.
     pub joined: Option<OtherAction>,
+    /// What was denied in the task before. Another way to it gets the same answer.
+    pub remembered: Vec<Remembered>,
+    /// Why nothing may run in the task, when that is so: the denial that was tried in too many ways.
+    pub frozen: Option<Remembered>,
     /// What people said yes to. Only what covers the very thing that is decided, and has not expired, counts.
     pub approvals: Vec<Approval>,
     /// The time of the decision.
     pub now: Timestamp,
+}
+
+/// An effect that was denied, with the answer that was given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remembered {
+    /// The effect.
+    pub effect: Effect,
+    /// The stable code.
+    pub reason: String,
+    /// The rules that denied it, by their ids.
+    pub rules: Vec<String>,
+    /// What to do instead.
+    pub advice: String,
+    /// Whether a person could allow it.
+    pub person_may_allow: bool,
 }
 
 /// What is known of another action.
@@ -74,6 +94,8 @@ impl Facts {
             declared: None,
             classes: BTreeMap::new(),
             joined: None,
+            remembered: Vec::new(),
+            frozen: None,
             approvals: Vec::new(),
             now,
         }

@@ -7,12 +7,12 @@
 use cedar_policy::Authorizer;
 use model::action::Principal;
 use model::grant::Network;
-use model::{Action, Canonical, Digest, Grant, Timestamp};
+use model::{Action, Canonical, Digest, Effect, Grant, Timestamp};
 
 use crate::apply::Apply;
 use crate::decision::{ApprovalRequest, Decision, Granted, Subject};
 use crate::error::GateError;
-use crate::facts::{Approval, Facts, Roles, roles_for};
+use crate::facts::{Approval, Facts, Remembered, Roles, roles_for};
 use crate::obligation::Obligation;
 use crate::policy::{Policy, Ruling};
 use crate::question::{Question, questions_of};
@@ -47,6 +47,8 @@ struct Layer {
 trait Case {
     fn about(&self) -> About<'_>;
     fn questions(&self) -> Vec<Question<'_>>;
+    /// Returns the answer that an effect got before.
+    fn remembered(&self, effect: &Effect) -> Option<&Remembered>;
     /// Makes what is asked for smaller, and tells whether that changed anything.
     fn narrow(&mut self, obligation: Obligation) -> bool;
 }
@@ -103,7 +105,7 @@ impl Gate {
         let tries = match self.ask(&Question::Try, case.about(), &given) {
             Ok(rules) => rules,
             Err(cause) => {
-                let refusal = Refusal { what: Question::Try.to_string(), cause };
+                let refusal = Refusal { what: Question::Try.to_string(), effect: None, cause };
                 return self.refuse_for(action, &refusal);
             }
         };
@@ -130,7 +132,8 @@ impl Gate {
                 self.settle(&mut apply, roles)
             }
             Principal::Engine => {
-                Settled::no(&[Refusal { what: apply.to_string(), cause: Cause::WrongPrincipal }])
+                let what = apply.to_string();
+                Settled::no(&[Refusal { what, effect: None, cause: Cause::WrongPrincipal }])
             }
         };
         settled.into_decision(self.digest, apply, None)
@@ -139,6 +142,9 @@ impl Gate {
     fn decide_action(&self, action: Action, facts: &Facts, service: Option<&str>) -> Decision {
         if action.grant().profile.name != facts.profile.name {
             return self.refuse(action, Cause::OtherProfile);
+        }
+        if let Some(denied) = facts.frozen.as_ref().filter(|_| service.is_none()) {
+            return self.refuse(action, Cause::Frozen(denied));
         }
         let roles = roles_for(&facts.approvals, action.digest(), facts.now);
         let mut case = ActionCase { action: &action, grant: action.grant().clone(), facts, service };
@@ -153,7 +159,7 @@ impl Gate {
 
     fn refuse(&self, action: Action, cause: Cause<'_>) -> Decision {
         let what = format!("use the tool `{}` here", action.request().tool.name());
-        self.refuse_for(action, &Refusal { what, cause })
+        self.refuse_for(action, &Refusal { what, effect: None, cause })
     }
 
     fn refuse_for(&self, action: Action, refusal: &Refusal<'_>) -> Decision {
@@ -191,14 +197,23 @@ impl Gate {
     fn ask_all<'g>(&'g self, case: &impl Case, roles: &Roles) -> (Vec<Cited<'g>>, Vec<Refusal<'g>>) {
         let (mut permits, mut refusals) = (Vec::new(), Vec::new());
         for question in case.questions() {
-            match self.ask(&question, case.about(), roles) {
+            let effect = question.effect();
+            // A yes is to this very action, whatever was denied before.
+            let before =
+                effect.as_ref().filter(|_| roles.is_empty()).and_then(|effect| case.remembered(effect));
+            let answer = match before {
+                Some(before) => Err(Cause::Remembered(Box::new(before.clone()))),
+                None => self.ask(&question, case.about(), roles),
+            };
+            match answer {
                 Ok(rules) => permits.extend(rules),
-                Err(cause) => refusals.push(Refusal { what: question.to_string(), cause }),
+                Err(cause) => refusals.push(Refusal { what: question.to_string(), effect, cause }),
             }
         }
         // Every question that is permitted is so by a rule: nothing was asked, and nothing means no.
         if permits.is_empty() && refusals.is_empty() {
-            refusals.push(Refusal { what: "do nothing at all".to_owned(), cause: Cause::Unaskable });
+            let what = "do nothing at all".to_owned();
+            refusals.push(Refusal { what, effect: None, cause: Cause::Unaskable });
         }
         (permits, refusals)
     }
@@ -274,6 +289,10 @@ impl Case for ActionCase<'_> {
         questions_of(self.action, &self.grant, self.facts, self.service)
     }
 
+    fn remembered(&self, effect: &Effect) -> Option<&Remembered> {
+        self.facts.remembered.iter().find(|before| effect.does(&before.effect))
+    }
+
     fn narrow(&mut self, obligation: Obligation) -> bool {
         obligation.narrow(&mut self.grant, &self.facts.profile, &self.action.request().tool)
     }
@@ -286,6 +305,10 @@ impl Case for Apply {
 
     fn questions(&self) -> Vec<Question<'_>> {
         vec![Question::Apply(self)]
+    }
+
+    fn remembered(&self, _: &Effect) -> Option<&Remembered> {
+        None
     }
 
     fn narrow(&mut self, _: Obligation) -> bool {

@@ -25,7 +25,7 @@ pub use decision::{
     Answer, ApprovalRequest, Authorization, Decision, Denial, Granted, Permit, ReceiptMismatch, Subject,
 };
 pub use error::{GateError, RulePlace};
-pub use facts::{Approval, Classes, Facts, OtherAction, Progress};
+pub use facts::{Approval, Classes, Facts, OtherAction, Progress, Remembered};
 pub use gate::Gate;
 pub use policy::{BUNDLES, DEFAULT_BUNDLE, Policy, SCHEMA};
 pub use question::controls;

@@ -205,6 +205,17 @@ fn show(limits: &Limits, kind: LimitKind) -> String {
 }
 
 impl Question<'_> {
+    /// Returns the effect that it asks about, when it is one; starting a program is one too.
+    pub(crate) fn effect(&self) -> Option<Effect> {
+        match self {
+            Self::Effect { effect, .. } => Some(effect.clone().into_owned()),
+            Self::Start { argv: [program, ..], service: None } => {
+                Some(Effect::Run { program: String::from_utf8_lossy(program.as_bytes()).into_owned() })
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the name of the action in the schema.
     pub(crate) fn action(&self) -> &'static str {
         match self {

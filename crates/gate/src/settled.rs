@@ -3,11 +3,15 @@
 use std::collections::BTreeSet;
 
 use model::event::{DecisionRecord, Verdict};
-use model::{Digest, Grant};
+use model::{Digest, Effect, Grant};
 
 use crate::decision::{ApprovalRequest, Authorization, Decision, Denial, Subject};
-use crate::facts::Roles;
+use crate::facts::{Remembered, Roles};
 use crate::rule::Rule;
+
+/// What to do where a task is frozen.
+const FROZEN: &str = "wait for a person: what was denied was tried in too many other ways, so nothing runs in this task until \
+                      somebody resumes it with `fumehood task resume`";
 
 /// A rule, and the layer that it is in.
 #[derive(Clone, Copy)]
@@ -22,6 +26,8 @@ pub(crate) struct Cited<'g> {
 pub(crate) struct Refusal<'g> {
     /// What was asked, to follow after "may this".
     pub(crate) what: String,
+    /// The effect that was asked about, when it was one.
+    pub(crate) effect: Option<Effect>,
     /// Why not.
     pub(crate) cause: Cause<'g>,
 }
@@ -37,6 +43,10 @@ pub(crate) enum Cause<'g> {
     },
     /// These rules could not be evaluated.
     Failed(Vec<Cited<'g>>),
+    /// It was denied before, in this task.
+    Remembered(Box<Remembered>),
+    /// What was denied before was tried in too many ways: nothing runs in the task.
+    Frozen(&'g Remembered),
     /// The question could not be put.
     Unaskable,
     /// There is no policy that can be used.
@@ -52,6 +62,7 @@ pub(crate) struct Settled {
     verdict: Verdict,
     what: String,
     missing: Roles,
+    denied: Vec<Effect>,
     rules: Vec<String>,
     reason: String,
     advice: String,
@@ -112,6 +123,8 @@ impl<'g> Refusal<'g> {
             Cause::Failed(_) => {
                 ("policy-error", "tell whoever keeps the policy that this rule cannot be evaluated")
             }
+            Cause::Remembered(before) => (before.reason.as_str(), before.advice.as_str()),
+            Cause::Frozen(before) => (before.reason.as_str(), FROZEN),
             Cause::Unaskable => ("question-unaskable", "report this as a fault of Fumehood: nothing was run"),
             Cause::Closed(why) => ("no-usable-policy", *why),
             Cause::WrongPrincipal => {
@@ -124,10 +137,20 @@ impl<'g> Refusal<'g> {
         (reason.to_owned(), advice.to_owned())
     }
 
+    /// Returns the names of the rules that decided.
+    fn rules(&self) -> Vec<String> {
+        match &self.cause {
+            Cause::Remembered(before) => before.rules.clone(),
+            Cause::Frozen(before) => before.rules.clone(),
+            _ => names(&self.cited()),
+        }
+    }
+
     fn person_may_allow(&self) -> bool {
         match &self.cause {
             Cause::Forbidden(rules) => rules.iter().all(|cited| cited.rule.person_may_allow),
-            Cause::Silent { .. } | Cause::Failed(_) | Cause::Closed(_) => true,
+            Cause::Remembered(before) => before.person_may_allow,
+            Cause::Silent { .. } | Cause::Failed(_) | Cause::Closed(_) | Cause::Frozen(_) => true,
             Cause::Unaskable | Cause::WrongPrincipal | Cause::OtherProfile => false,
         }
     }
@@ -155,6 +178,7 @@ impl Settled {
         Self {
             verdict,
             missing,
+            denied: Vec::new(),
             rules: names(cited),
             reason: rule.map(|rule| rule.reason.clone()).unwrap_or_default(),
             advice: rule.map(|rule| rule.advice.clone()).unwrap_or_default(),
@@ -180,12 +204,16 @@ impl Settled {
         let firm: Vec<&Refusal<'_>> = refusals.iter().filter(|refusal| !refusal.can_be_lifted()).collect();
         let telling = if firm.is_empty() { refusals.iter().collect() } else { firm };
         let (reason, advice) = telling.first().map(|first| first.told()).unwrap_or_default();
-        let cited: Vec<Cited<'_>> = telling.iter().flat_map(|refusal| refusal.cited()).collect();
+        let mut seen = BTreeSet::new();
+        let rules = telling.iter().flat_map(|refusal| refusal.rules());
+        let rules = rules.filter(|name| seen.insert(name.clone())).collect();
+        let denied = telling.iter().filter(|refusal| matches!(refusal.cause, Cause::Forbidden(_)));
         Self {
             verdict: Verdict::Deny,
             what: telling.first().map(|first| first.what.clone()).unwrap_or_default(),
             missing: BTreeSet::new(),
-            rules: names(&cited),
+            denied: denied.filter_map(|refusal| refusal.effect.clone()).collect(),
+            rules,
             reason,
             advice,
             person_may_allow: telling.iter().all(|refusal| refusal.person_may_allow()),
@@ -219,7 +247,7 @@ impl Settled {
                 roles: self.missing,
                 record,
             }),
-            Verdict::Deny => Decision::Deny(Denial { subject: digest, what, record }),
+            Verdict::Deny => Decision::Deny(Denial { subject: digest, what, effects: self.denied, record }),
         }
     }
 }

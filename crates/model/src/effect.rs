@@ -198,6 +198,29 @@ impl Effect {
         }
     }
 
+    /// Tells whether whoever has this effect has also that one, whatever words it was asked for in: the same operation on
+    /// the same object, or on a file below a denied directory. Another remote of the same branch is the same object.
+    pub fn does(&self, other: &Self) -> bool {
+        let below = |place: &Place, other: &Place| match (place, other) {
+            (Place::Path(path), Place::Path(top)) => path.as_path().starts_with(top.as_path()),
+            (place, other) => place == other,
+        };
+        match (self, other) {
+            (Self::Read { place: a }, Self::Read { place: b })
+            | (Self::Write { place: a }, Self::Write { place: b })
+            | (Self::Delete { place: a }, Self::Delete { place: b }) => below(a, b),
+            (Self::Run { program: a }, Self::Run { program: b }) => file_name(a) == file_name(b),
+            (Self::Connect { host: a }, Self::Connect { host: b }) => a.eq_ignore_ascii_case(b),
+            (
+                Self::ChangeRef { repository: ours, reference: a, forced },
+                Self::ChangeRef { repository: theirs, reference: b, forced: only_forced },
+            ) => a == b && (*forced || !only_forced) && ((ours == ".") == (theirs == ".")),
+            // What nobody could tell is like nothing else.
+            (Self::Unknown { .. }, _) | (_, Self::Unknown { .. }) => false,
+            (ours, theirs) => ours == theirs,
+        }
+    }
+
     /// Returns the path of the workspace that it makes, changes or removes, if it does.
     pub fn changes(&self) -> Option<&WorkspacePath> {
         match self {
@@ -207,6 +230,10 @@ impl Effect {
             _ => None,
         }
     }
+}
+
+fn file_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or_default()
 }
 
 impl fmt::Display for Effect {
@@ -275,6 +302,37 @@ mod tests {
         assert_eq!(effect.to_string(), "run `a\\u{1b}[2Jb`");
         let outside = Place::Outside(OsText::literal("/etc/\u{202e}x"));
         assert_eq!(Effect::Delete { place: outside }.to_string(), "delete `/etc/\\u{202e}x`");
+    }
+
+    #[test]
+    fn another_way_to_the_same_effect_is_told_from_its_neighbours() {
+        let at = |path: &str| Place::Path(WorkspacePath::parse(path).expect("inside"));
+        let push = |repository: &str, reference: &str, forced| Effect::ChangeRef {
+            repository: repository.to_owned(),
+            reference: reference.to_owned(),
+            forced,
+        };
+        let run = |program: &str| Effect::Run { program: program.to_owned() };
+        let connect = |host: &str| Effect::Connect { host: host.to_owned() };
+        let unknown = || Effect::Unknown { why: "x".to_owned() };
+        for (effect, denied, same) in [
+            (push("origin", "main", false), push("ssh://h/r", "main", false), true),
+            (push("origin", "main", true), push("origin", "main", false), true),
+            (push("origin", "main", false), push("origin", "main", true), false),
+            (push("origin", "topic", false), push("origin", "main", false), false),
+            (push(".", "main", false), push("origin", "main", false), false),
+            (run("/usr/bin/curl"), run("curl"), true),
+            (run("curly"), run("curl"), false),
+            (connect("API.example"), connect("api.example"), true),
+            (connect("api.example:8080"), connect("api.example"), false),
+            (Effect::Delete { place: at("docs/a") }, Effect::Delete { place: at("docs") }, true),
+            (Effect::Delete { place: at("docs2") }, Effect::Delete { place: at("docs") }, false),
+            (Effect::Delete { place: at("docs") }, Effect::Delete { place: at("docs/a") }, false),
+            (Effect::Write { place: at("docs") }, Effect::Delete { place: at("docs") }, false),
+            (unknown(), unknown(), false),
+        ] {
+            assert_eq!(effect.does(&denied), same, "{effect} / {denied}");
+        }
     }
 
     #[test]

@@ -77,6 +77,31 @@ pub enum Event {
         /// What was decided.
         decision: DecisionRecord,
     },
+    /// What was denied is remembered for the task.
+    DenialRemembered {
+        /// What was denied.
+        effects: Vec<Effect>,
+        /// The stable code of the reason.
+        reason: String,
+    },
+    /// What was denied before was tried in another way.
+    DenialMet {
+        /// The effect.
+        effect: Effect,
+        /// The code of the reason for which it was denied.
+        reason: String,
+        /// The action to which it was denied first.
+        first: ActionId,
+        /// Whether it was seen while the action ran; else its words said so, and it did not run.
+        observed: bool,
+        /// In how many other ways it was tried until now.
+        ways: u32,
+    },
+    /// What was denied in a task was tried in too many ways: nothing runs in it until a person resumes it.
+    TaskFrozen {
+        /// Why, for people.
+        why: String,
+    },
     /// A person was asked.
     ApprovalAsked {
         /// The request.
@@ -378,6 +403,9 @@ names! {
     Requested => "requested",
     Decided => "decided",
     TrialDecided => "trial-decided",
+    DenialRemembered => "denial-remembered",
+    DenialMet => "denial-met",
+    TaskFrozen => "task-frozen",
     ApprovalAsked => "approval-asked",
     ApprovalAskedAgain => "approval-asked-again",
     ApprovalNotAsked => "approval-not-asked",

@@ -47,6 +47,8 @@ pub enum TaskState {
     Open,
     /// Somebody stopped it; it can be resumed.
     Stopped,
+    /// What was denied in it was tried again in too many other ways; a person can resume it.
+    Frozen,
     /// Everything was applied.
     Applied,
     /// It was thrown away; its layers stay until their retention ends.
@@ -58,6 +60,7 @@ impl fmt::Display for TaskState {
         f.write_str(match self {
             Self::Open => "open",
             Self::Stopped => "stopped",
+            Self::Frozen => "frozen",
             Self::Applied => "applied",
             Self::Discarded => "discarded",
         })

@@ -80,7 +80,7 @@ impl Reader<'_> {
             "{SELECT} WHERE layers.task = actions.task AND layers.state <> 'removed' AND actions.finished < ?1 \
              AND NOT EXISTS (SELECT 1 FROM layers AS other JOIN tasks ON tasks.id = other.task \
                              WHERE other.action = layers.action AND other.state = 'kept' \
-                             AND tasks.state IN ('open', 'stopped')) \
+                             AND tasks.state IN ('open', 'stopped', 'frozen')) \
              ORDER BY actions.rowid"
         );
         self.layers_by(&sql, [time(before)])

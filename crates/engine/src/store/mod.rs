@@ -12,6 +12,7 @@
 mod actions;
 mod approvals;
 mod cache;
+mod denials;
 mod error;
 mod key;
 mod layers;
@@ -34,6 +35,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 pub use actions::{ActionState, Evidence, StoredAction, StoredRequest};
 pub use approvals::{ClientProcess, StoredApproval};
 pub use cache::FileKey;
+pub use denials::StoredDenial;
 pub use error::StoreError;
 pub use layers::{LayerState, StoredLayer};
 pub use reserve::Room;

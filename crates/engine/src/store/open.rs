@@ -17,7 +17,8 @@ use super::state_directory::{self, check_file};
 
 /// What each version of the schema added to the one before. This build writes the last one, and brings an older
 /// database there when it opens it.
-const VERSIONS: [&str; 2] = [include_str!("schema.sql"), include_str!("schema-2.sql")];
+const VERSIONS: [&str; 3] =
+    [include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
 
 /// The schema that this build writes.
 pub(super) const SCHEMA: i64 = VERSIONS.len() as i64;

@@ -52,13 +52,21 @@ impl Reader<'_> {
     /// # Errors
     /// When it cannot be read.
     pub fn open_task(&self, workspace: &WorkspaceKey) -> Result<Option<Task>, StoreError> {
+        self.task_in(workspace, TaskState::Open)
+    }
+
+    /// Returns the task of a workspace in a state: the one that was opened or resumed last, when there are several.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn task_in(&self, workspace: &WorkspaceKey, state: TaskState) -> Result<Option<Task>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM tasks WHERE device = ?1 AND inode = ?2 AND path = ?3 AND state = ?4 \
              ORDER BY activated DESC, id DESC LIMIT 1"
         );
-        let open = TaskState::Open.to_string();
+        let state = state.to_string();
         let (device, inode) = (workspace.device.cast_signed(), workspace.inode.cast_signed());
-        Ok(self.tasks_by(&sql, params![device, inode, workspace.path.as_bytes(), open])?.pop())
+        Ok(self.tasks_by(&sql, params![device, inode, workspace.path.as_bytes(), state])?.pop())
     }
 
     fn tasks_by(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<Vec<Task>, StoreError> {

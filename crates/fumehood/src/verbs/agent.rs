@@ -18,6 +18,7 @@ use model::action::Base;
 use model::event::Event;
 use model::task::{Task, TaskState};
 
+use super::ancestry::refuse_agents;
 use super::apply::after_run;
 use super::context::Context;
 use super::mutant;
@@ -103,7 +104,7 @@ impl Started {
     /// Reads from the record how the last agent was started.
     fn of(engine: &Engine, task: &Task) -> Result<Self, CliError> {
         match task.state {
-            TaskState::Open | TaskState::Stopped => {}
+            TaskState::Open | TaskState::Stopped | TaskState::Frozen => {}
             state => return Err(CliError::Cannot(format!("{} is {state}: it cannot go on", task.id))),
         }
         let events = engine.events_of_task(&task.id)?;
@@ -170,8 +171,13 @@ fn ready(
         drop(progress);
         return Ok(made);
     }
-    if task.state == TaskState::Stopped {
-        engine.set_task_state(&task.id, TaskState::Open)?;
+    match task.state {
+        TaskState::Stopped => engine.set_task_state(&task.id, TaskState::Open)?,
+        TaskState::Frozen => {
+            refuse_agents(engine, "resume a frozen task")?;
+            engine.thaw(&task)?;
+        }
+        _ => {}
     }
     Ok(Task { state: TaskState::Open, ..task })
 }

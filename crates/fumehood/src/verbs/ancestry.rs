@@ -12,7 +12,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use engine::Engine;
 use engine::store::ClientProcess;
+
+use crate::error::CliError;
 
 /// Where the system lists what can be a login shell (shells(5)).
 const SHELLS: &str = "/etc/shells";
@@ -57,6 +60,14 @@ pub(super) fn client_processes() -> Vec<ClientProcess> {
 /// Says why no answer for a person is taken from this process; nothing when it is taken.
 pub(super) fn not_a_person(clients: &BTreeSet<ClientProcess>) -> Option<String> {
     refused(&line(), clients)
+}
+
+/// Refuses what only a person may do, where the process can be an agent's.
+pub(super) fn refuse_agents(engine: &Engine, what: &str) -> Result<(), CliError> {
+    match not_a_person(&engine.clients()?) {
+        Some(why) => Err(CliError::Cannot(format!("only a person can {what}: this {why}"))),
+        None => Ok(()),
+    }
 }
 
 fn clients_of(line: &Line) -> Vec<ClientProcess> {

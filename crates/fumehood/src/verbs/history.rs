@@ -4,6 +4,7 @@ use engine::Engine;
 use model::ActionId;
 use model::task::{Task, TaskState};
 
+use super::ancestry::refuse_agents;
 use super::context::Context;
 use super::task::{choose, row};
 use crate::args::{DiscardArgs, ForkArgs, UndoArgs};
@@ -94,6 +95,9 @@ pub(super) fn discard(context: &Context<'_>, args: &DiscardArgs) -> Result<Exit,
     let question = format!("throw away what {} did in {}?", task.id, task.workspace.path);
     if !args.yes && !context.console.agrees(&question) {
         return Ok(Exit::Negative);
+    }
+    if task.state == TaskState::Frozen {
+        refuse_agents(&engine, "throw a frozen task away")?;
     }
     engine.discard(&task)?;
     let id = task.id.clone();

@@ -7,6 +7,7 @@ use model::action::Base;
 use model::event::Event;
 use model::task::{Task, TaskState};
 
+use super::ancestry::refuse_agents;
 use super::context::Context;
 use super::look::rows;
 use crate::args::{TaskChoice, TaskListArgs};
@@ -104,6 +105,10 @@ pub(super) fn reopen(context: &Context<'_>, engine: &Engine, task: Task) -> Resu
     match task.state {
         TaskState::Open => {}
         TaskState::Stopped => engine.set_task_state(&task.id, TaskState::Open)?,
+        TaskState::Frozen => {
+            refuse_agents(engine, "resume a frozen task")?;
+            engine.thaw(&task)?;
+        }
         state => return Err(CliError::Cannot(format!("{} is {state}: it cannot go on", task.id))),
     }
     let actions = engine.store().read(|reader| reader.actions(&task.id))?.len() as u64;

@@ -6,6 +6,7 @@ mod approvals;
 mod bench;
 mod bwrap;
 mod commits;
+mod denials;
 mod history;
 mod joining;
 mod policy;

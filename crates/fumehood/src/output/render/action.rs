@@ -10,8 +10,8 @@ use model::text::escape;
 use model::{Bytes, Ending};
 
 use super::super::shape::{
-    ActionDocument, ChangePart, DecisionPart, EndPart, InspectionPart, NotStartedPart, RequestPart,
-    SandboxPart,
+    ActionDocument, ChangePart, DecisionPart, DeniedPart, EndPart, InspectionPart, NotStartedPart,
+    RequestPart, SandboxPart,
 };
 use super::super::style::Paint;
 use super::diff::{change_lines, held_back};
@@ -31,6 +31,7 @@ pub fn action(document: &ActionDocument, paint: Paint, full: bool) -> String {
     }
     document.request.iter().for_each(|part| request(&mut page, part));
     document.decision.iter().for_each(|part| decision(&mut page, part, paint));
+    page.lines("before", document.denied_before.iter().map(denied_before));
     document.approval.iter().for_each(|part| page.line("approval", &part.sentence()));
     document
         .not_asked
@@ -121,6 +122,13 @@ fn decision(page: &mut Page, part: &DecisionPart, paint: Paint) {
             page.line("network", &network);
         }
     }
+}
+
+/// Says what was denied before, and how it came up again.
+fn denied_before(part: &DeniedPart) -> String {
+    let how = if part.observed { "seen while it ran, so nothing of it was kept" } else { "in its words" };
+    let (effect, reason) = (escape(&part.effect.text), escape(&part.reason));
+    format!("{effect}: denied to {} ({reason}); {how}", part.first)
 }
 
 fn not_started(page: &mut Page, part: &NotStartedPart, paint: Paint) {
@@ -357,5 +365,9 @@ pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
         (None, Some(why)) => format!("; nobody is asked: {}", escape(why)),
         _ => String::new(),
     };
-    format!("fumehood: {id} {ended}{}{waits}", changes.unwrap_or_default())
+    let evaded = document.evaded().map(|part| {
+        let effect = paint.bad(format!("it did what was denied before ({})", escape(&part.effect.text)));
+        format!("; {effect}, so nothing of it was kept")
+    });
+    format!("fumehood: {id} {ended}{}{}{waits}", changes.unwrap_or_default(), evaded.unwrap_or_default())
 }

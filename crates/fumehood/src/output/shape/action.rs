@@ -34,6 +34,8 @@ pub struct ActionDocument {
     pub request: Option<RequestPart>,
     /// What policy decided.
     pub decision: Option<DecisionPart>,
+    /// What it asked for or did although that was denied before in its task.
+    pub denied_before: Vec<DeniedPart>,
     /// The request for a person's yes that it came to, when it needs one.
     pub approval: Option<ApprovalPart>,
     /// Why no person was asked although it needs a yes; `null` when one was.
@@ -69,6 +71,22 @@ pub struct JoiningPart {
     /// Its task: that of the other one, or a fork of it.
     #[schemars(with = "String")]
     pub task: TaskId,
+}
+
+/// Something that was denied before and was tried again in another way.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct DeniedPart {
+    /// What.
+    pub effect: EffectRow,
+    /// The code of the reason for which it was denied.
+    pub reason: String,
+    /// The action to which it was denied first.
+    #[schemars(with = "String")]
+    pub first: ActionId,
+    /// Whether it was seen while the action ran, so that nothing of it was kept; else its words said so, and it did not run.
+    pub observed: bool,
+    /// In how many other ways it was tried until then.
+    pub ways: u32,
 }
 
 /// How far an action came.
@@ -432,6 +450,7 @@ impl ActionDocument {
             exit_code: None,
             request: None,
             decision: None,
+            denied_before: Vec::new(),
             approval: None,
             not_asked: None,
             held: Vec::new(),
@@ -487,6 +506,10 @@ impl ActionDocument {
                 self.request = Some(part);
             }
             Event::Decided { decision, .. } => self.decision = Some(DecisionPart::new(at, decision)),
+            Event::DenialMet { effect, reason, first, observed, ways } => {
+                let effect = EffectRow::from(&effect);
+                self.denied_before.push(DeniedPart { effect, reason, first, observed, ways });
+            }
             Event::ApprovalNotAsked { why } => self.not_asked = Some(why),
             Event::Started { backend, held, probes, masked } => {
                 self.held = held;
@@ -515,6 +538,11 @@ impl ActionDocument {
     fn applied(&mut self, at: Timestamp, undone: bool, changes: Vec<Change>, held_back: Vec<HeldBack>) {
         let changes = changes.into_iter().map(ChangePart::from).collect();
         self.applied.push(AppliedPart { at, undone, changes, held_back });
+    }
+
+    /// Returns what it was seen to do although that was denied before: then nothing of it was kept.
+    pub fn evaded(&self) -> Option<&DeniedPart> {
+        self.denied_before.iter().find(|part| part.observed)
     }
 
     /// Says what the events together mean: whether the command ran, and with which code `run` left.

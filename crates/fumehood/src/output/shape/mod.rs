@@ -22,8 +22,9 @@ use serde::Serializer;
 
 pub(crate) use action::shell_word;
 pub use action::{
-    ActionDocument, AppliedPart, ChangePart, DecisionPart, EndPart, GrantPart, InspectionPart, JoiningPart,
-    LimitsPart, NotStartedPart, OutputPart, Ran, RequestPart, SandboxPart, State, StepPart, UsagePart,
+    ActionDocument, AppliedPart, ChangePart, DecisionPart, DeniedPart, EndPart, GrantPart, InspectionPart,
+    JoiningPart, LimitsPart, NotStartedPart, OutputPart, Ran, RequestPart, SandboxPart, State, StepPart,
+    UsagePart,
 };
 pub use agent::{AgentDocument, AgentEnd, AgentFailure, Refused, SandboxUse};
 pub use answers::{

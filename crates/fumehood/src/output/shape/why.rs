@@ -10,7 +10,9 @@ use model::{ActionId, Bytes, Ending, LimitKind, OsText};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::action::{ActionDocument, DecisionPart, EndPart, LimitsPart, NotStartedPart, SandboxPart};
+use super::action::{
+    ActionDocument, DecisionPart, DeniedPart, EndPart, LimitsPart, NotStartedPart, SandboxPart,
+};
 
 /// `why --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -60,6 +62,7 @@ impl Cause {
 pub fn why(document: &ActionDocument) -> WhyDocument {
     let mut causes = Vec::new();
     causes.extend(document.decision.as_ref().and_then(|decision| by_policy(decision, document)));
+    causes.extend(document.evaded().map(evaded));
     causes.extend(document.not_started.iter().flat_map(not_started));
     if let Some(end) = &document.end {
         let limits = document
@@ -107,6 +110,16 @@ fn by_policy(decision: &DecisionPart, document: &ActionDocument) -> Option<Cause
         cause = cause.next("another command with the same effect gets the same answer");
     }
     Some(cause)
+}
+
+/// It ran, and was seen to do what was denied before: it gets the same code.
+fn evaded(part: &DeniedPart) -> Cause {
+    let (effect, first) = (&part.effect.text, &part.first);
+    let sentence =
+        format!("it did what was denied to {first} ({}), so nothing of it was kept", escape(effect));
+    Cause::new(&part.reason, sentence)
+        .next(format!("`fumehood why {first}` says what may be done instead"))
+        .next("too many other ways to it freeze the task")
 }
 
 fn not_started(part: &NotStartedPart) -> Vec<Cause> {
