@@ -7,7 +7,6 @@ use model::event::Event;
 use model::{ActionId, ApprovalState, Subject, TaskId, Timestamp};
 
 use crate::Engine;
-use crate::approvals::NOBODY_ANSWERED;
 use crate::clock::now;
 use crate::deadline::Moment;
 use crate::error::EngineError;
@@ -83,7 +82,7 @@ impl Engine {
             match (dry_run, approval.state.is_final()) {
                 (true, _) => {}
                 (false, true) => self.remove_trial(&approval)?,
-                (false, false) => self.close(&approval, ApprovalState::Expired, NOBODY_ANSWERED, &now)?,
+                (false, false) => self.expire(&approval, &now)?,
             }
         }
         Ok(bytes)

@@ -7,6 +7,7 @@
 
 pub mod contest;
 pub mod engine;
+pub mod figures;
 pub mod machine;
 pub mod peers;
 pub mod served;
@@ -76,6 +77,9 @@ pub fn run(repo: &Repo, options: &Options) -> Result<()> {
             contest.rounds = (contest.rounds / options.quick.max(1)).max(1);
             write(repo, options, &machine, &contest.run()?)?;
         }
+    }
+    if options.only.is_empty() || options.only.iter().any(|only| only == figures::NAME) {
+        figures::measure(repo, &place.scratch, &machine, options.no_write)?;
     }
     let left = place.user.map(Ordinary::leave).transpose()?.unwrap_or_default();
     left.iter().for_each(|process| say::note(&format!("left running: {} {}", process.pid, process.command)));

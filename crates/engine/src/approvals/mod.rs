@@ -30,9 +30,6 @@ pub(crate) use asking::Asks;
 /// The role that everybody has.
 const EVERYBODY: &str = "person";
 
-/// Why a request expires.
-pub(crate) const NOBODY_ANSWERED: &str = "nobody answered in time";
-
 /// A person who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approver {
@@ -233,7 +230,7 @@ impl Engine {
             ended => format!("is {ended} already: it has to be asked for again"),
         };
         if state == ApprovalState::Expired && !approval.state.is_final() {
-            self.close(&approval, ApprovalState::Expired, NOBODY_ANSWERED, now)?;
+            self.expire(&approval, now)?;
         }
         self.refuse_answer(&approval, by, &why)?;
         Err(EngineError::Approval { approval: approval.id, why })
@@ -328,6 +325,15 @@ impl Engine {
             return Ok(Some(format!("its trial is {}", stored.state.name())));
         }
         self.moved_since(task, stored, stored.created)
+    }
+
+    /// Ends a request whose time is over.
+    pub(crate) fn expire(&self, approval: &StoredApproval, now: &Moment) -> Result<(), EngineError> {
+        let why = match approval.state {
+            ApprovalState::Given => "the yes was not used in time",
+            _ => "nobody answered in time",
+        };
+        self.close(approval, ApprovalState::Expired, why, now)
     }
 
     /// Ends a request for good, and removes what its trial left.

@@ -2,6 +2,7 @@
 //! needs git.
 #![allow(clippy::disallowed_methods, reason = "the tests start the program")]
 
+mod approvals;
 mod bench;
 mod demo;
 mod resume;
