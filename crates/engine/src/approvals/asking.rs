@@ -103,6 +103,9 @@ impl Engine {
     ) -> Result<Option<StoredApproval>, EngineError> {
         let digest = action.digest();
         let known = self.store().read(|reader| reader.approvals_for(&digest))?;
+        if known.is_empty() {
+            return Ok(None);
+        }
         let now = Moment::now()?;
         let given = |approval: &StoredApproval| approval.state_at(&now) == ApprovalState::Given;
         let Some(approval) = known.into_iter().rfind(given) else { return Ok(None) };
