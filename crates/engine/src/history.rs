@@ -76,14 +76,15 @@ impl Engine {
         Ok(fork)
     }
 
-    /// Throws a task away. Its layers, outputs and record stay until their retention ends.
+    /// Throws a task away. Its layers, outputs and record stay until their retention ends; what it asked a person is void.
     ///
     /// # Errors
     /// When the task is busy, or the state cannot be written.
     pub fn discard(&self, task: &Task) -> Result<(), EngineError> {
         let _one_at_a_time = self.lock_idle(&task.id)?;
         let _room = self.store().make_room();
-        self.set_task_state(&task.id, TaskState::Discarded)
+        self.set_task_state(&task.id, TaskState::Discarded)?;
+        self.end_requests(&task.id, "its task was thrown away")
     }
 
     /// Takes the lock of a task in which nothing runs.

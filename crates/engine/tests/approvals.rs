@@ -115,7 +115,7 @@ fn a_yes_is_worth_nothing_when_the_task_went_on_or_ended() {
     );
     let three = asks(&bench, &task, second);
     bench.engine.discard(&task).expect("is thrown away");
-    assert!(
-        matches!(yes(&bench, &three, second).expect("is answered"), Yes::Void(why) if why.contains("discarded"))
-    );
+    assert_eq!(state(&bench, &three), ApprovalState::Void);
+    assert!(yes(&bench, &three, second).expect_err("is over").to_string().contains("is void already"));
+    assert!(!layer_is_there(&bench, &three));
 }

@@ -17,7 +17,7 @@ use model::action::{Action, Principal};
 use model::approval::{Answered, ApprovalAnswer};
 use model::event::Event;
 use model::task::{Task, TaskState};
-use model::{ActionRequest, ApprovalState, Grant, Subject, Timestamp};
+use model::{ActionRequest, ApprovalState, Grant, Subject, TaskId, Timestamp};
 
 use crate::Engine;
 use crate::deadline::Moment;
@@ -325,6 +325,14 @@ impl Engine {
             return Ok(Some(format!("its trial is {}", stored.state.name())));
         }
         self.moved_since(task, stored, stored.created)
+    }
+
+    /// Ends the requests of a task that nothing more can come of.
+    pub(crate) fn end_requests(&self, task: &TaskId, why: &str) -> Result<(), EngineError> {
+        let open = self.store().read(|reader| reader.approvals(true))?;
+        let now = Moment::now()?;
+        let own = open.iter().filter(|approval| approval.task == *task);
+        own.into_iter().try_for_each(|approval| self.close(approval, ApprovalState::Void, why, &now))
     }
 
     /// Ends a request whose time is over.
