@@ -57,14 +57,23 @@ impl<'c> Context<'c> {
 
     /// Opens the state directory.
     pub(super) fn engine(&self) -> Result<Engine, CliError> {
+        self.engine_under(self.settings.state_dir.value.clone(), self.policy())
+    }
+
+    /// Opens a state directory under these rules.
+    pub(super) fn engine_under(
+        &self,
+        state_dir: PathBuf,
+        policy: engine::PolicySource,
+    ) -> Result<Engine, CliError> {
         let wanted = wanted_variables();
         let wanted = wanted
             .into_iter()
             .filter_map(|name| Some((OsString::from(name), self.environment.get(name)?.to_owned())));
         let run_as = self.settings.run_as.as_ref().map_or(RUN_AS, |id| id.value);
         let config = engine::Config {
-            state_dir: self.settings.state_dir.value.clone(),
-            policy: self.policy(),
+            state_dir,
+            policy,
             run_as: Identity { uid: run_as, gid: run_as },
             user: self.user.name.clone(),
             home: self.user.home.clone(),

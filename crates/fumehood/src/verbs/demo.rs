@@ -4,6 +4,7 @@
 //! of `agent`. Every check looks at the record, the layers and the host, never at what the model says. Nothing stays
 //! behind, unless it is asked for.
 
+mod authority;
 mod checks;
 mod scene;
 mod stage;
@@ -91,7 +92,10 @@ fn perform(
         return Ok(None);
     }
     stage.ends();
-    look_at(scene, engine, &job, &stage, &document(&job, &end)?).map(Some)
+    let mut shown = look_at(scene, engine, &job, &stage, &document(&job, &end)?)?;
+    shown.checks.extend(authority::checks(scene, context)?);
+    shown.passed = shown.checks.iter().all(|check| check.passed);
+    Ok(Some(shown))
 }
 
 /// Puts together what was seen.

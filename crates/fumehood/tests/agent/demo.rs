@@ -16,7 +16,7 @@ fn the_demo_shows_all_of_it_and_leaves_nothing_behind() {
     assert_eq!(output.status.code(), Some(0), "{document:#}");
     fits("demo", &document);
     let checks = document["checks"].as_array().expect("a list");
-    assert_eq!(checks.len(), 12);
+    assert_eq!(checks.len(), 14);
     assert_eq!(document["probes"], document["probes_held"]);
     assert!(document["agent"]["patch"].as_str().expect("a text").contains("tr -cs"));
     assert_eq!(fs::read_dir(&scratch).expect("is there").count(), 0, "something was left in TMPDIR");
@@ -31,7 +31,7 @@ fn the_demo_speaks_to_people_too() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(0), "{text}");
     for part in
-        ["layer `root`", "layer `network-namespace`", "rule `protected-paths`", "tr -cs", "12 of 12 are so"]
+        ["layer `root`", "layer `network-namespace`", "rule `protected-paths`", "tr -cs", "14 of 14 are so"]
     {
         assert!(text.contains(part), "`{part}` is missing: {text}");
     }

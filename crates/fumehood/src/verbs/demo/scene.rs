@@ -22,6 +22,12 @@ const FILES: [(&str, &str); 3] = [
     ("src/slug.sh", include_str!("../../../demo/src/slug.sh")),
     ("tests/run.sh", include_str!("../../../demo/tests/run.sh")),
 ];
+/// The files of the second act.
+const SHOP: [(&str, &str); 3] = [
+    ("customers.tsv", include_str!("../../../demo/shop/customers.tsv")),
+    ("migrate.sh", include_str!("../../../demo/shop/migrate.sh")),
+    ("release.sh", include_str!("../../../demo/shop/release.sh")),
+];
 /// The file with the fault.
 pub(super) const FAULTY: &str = "src/slug.sh";
 /// Where the repository would be pushed to: an address for documentation (RFC 5737), at which nobody answers.
@@ -65,8 +71,9 @@ impl Scene {
     }
 
     fn fill(&self) -> io::Result<()> {
-        for (name, content) in FILES {
-            let path = self.repository().join(name);
+        let files = FILES.map(|(name, content)| (self.repository().join(name), content));
+        let shop = SHOP.map(|(name, content)| (self.shop().join(name), content));
+        for (path, content) in files.into_iter().chain(shop) {
             let parent = path.parent().unwrap_or(&self.directory);
             DirBuilder::new().recursive(true).create(parent)?;
             fs::write(&path, content)?;
@@ -79,6 +86,16 @@ impl Scene {
     /// Returns the repository.
     pub(super) fn repository(&self) -> PathBuf {
         self.directory.join("slug")
+    }
+
+    /// Returns the directory of the second act.
+    pub(super) fn shop(&self) -> PathBuf {
+        self.directory.join("shop")
+    }
+
+    /// Returns a state directory of its own for a part of the second act.
+    pub(super) fn state(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("state-{name}"))
     }
 
     fn home(&self) -> PathBuf {
