@@ -27,7 +27,7 @@ pub enum ToolResult {
     /// It was not allowed, or not without a person.
     Denied {
         /// The decision, as it is in the record.
-        decision: DecisionRecord,
+        decision: Box<DecisionRecord>,
         /// Sentences about what else is known: whom it was asked, and what they said.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         notes: Vec<String>,
@@ -237,10 +237,10 @@ mod tests {
             policy: Digest::of(b"policy"),
         };
         let notes = vec!["a person said no: use the mirror".to_owned()];
-        let told = ToolResult::Denied { decision: decision.clone(), notes }.told(&run());
+        let told = ToolResult::Denied { decision: Box::new(decision.clone()), notes }.told(&run());
         let json: serde_json::Value = serde_json::from_str(&told.text).expect("is JSON");
         assert_eq!(json["notes"][0], "a person said no: use the mirror");
-        let told = ToolResult::Denied { decision, notes: Vec::new() }.told(&run());
+        let told = ToolResult::Denied { decision: Box::new(decision), notes: Vec::new() }.told(&run());
         let json: serde_json::Value = serde_json::from_str(&told.text).expect("is JSON");
         assert_eq!(json.get("notes"), None);
         assert!(told.failed);

@@ -409,14 +409,25 @@ fn is_slow(text: &str) -> bool {
     // A substitution that is not closed in a here-document is looked for in all that follows, again and again.
     let in_documents = text.contains("<<") && text.matches("$(").count() + text.matches('`').count() > 4;
     let round = most_open(&text.replace(['{', '}', '[', ']'], " ")) > ROUND_MAX;
-    round || indexed.count() > 2 || cases.count() > 6 || in_documents || has_huge_descriptor(text)
+    round || indexed.count() > 2 || cases.count() > 6 || in_documents || has_huge_number(text)
 }
 
-/// Tells whether a redirection names a descriptor that no number of the parser can hold.
-fn has_huge_descriptor(text: &str) -> bool {
-    let before_redirections = text.match_indices(['<', '>']).map(|(at, _)| &text[..at]);
-    let digits = |before: &str| before.bytes().rev().take_while(u8::is_ascii_digit).count();
-    before_redirections.into_iter().any(|before| digits(before) > 8)
+/// Tells whether there is a number that no number of the parser can hold, where it looks for one: a descriptor, a place in
+/// the stack of directories, a parameter, an index. So long a one is not looked at anywhere.
+fn has_huge_number(text: &str) -> bool {
+    const BEFORE: [&str; 9] = ["~", "~+", "~-", "$", "${", "${#", "${!", "[", ":"];
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, from) = rest.split_at(start);
+        let length = from.bytes().take_while(u8::is_ascii_digit).count();
+        let (_, after) = from.split_at(length);
+        let is_one = BEFORE.iter().any(|sign| before.ends_with(sign)) || after.starts_with(['<', '>']);
+        if length > 18 || (length > 8 && is_one) {
+            return true;
+        }
+        rest = after;
+    }
+    false
 }
 
 /// Returns how many words a script has that open a body, and back quotes, which open and close by the same sign.

@@ -344,6 +344,8 @@ fn a_script_that_is_made_to_be_slow_or_deep_is_answered() {
         "find a b c d e f g h -exec env timeout 5 ".repeat(7) + "ls {} \\;",
         format!("find {} -exec ls {{}} {} \\;", "a ".repeat(4000), "x ".repeat(3000)),
         "99999999999999999999>x".to_owned(),
+        "\t~18446744073709551616".to_owned(),
+        "cd ~-18446744073709551616; echo ${18446744073709551616} $18446744073709551616".to_owned(),
         "ls 2147483648<x".to_owned(),
         format!("ls {}", "x".repeat(17_000)),
     ] {

@@ -83,7 +83,11 @@ impl Engine {
         let stays_open = narrowed || order.stays_open;
         let intent = Intent::new(task, Purpose::Apply { layers: names, held, stays_open })?;
         let base = self.known_base(task, &layers)?;
-        self.carry_out(task, &intent, |target| write(artifacts, &base, target))
+        let applied = self.carry_out(task, &intent, |target| write(artifacts, &base, target))?;
+        if applied.state == TaskState::Applied {
+            self.end_requests(&task.id, "its task was applied")?;
+        }
+        Ok(applied)
     }
 
     /// Asks the policy about the changes, one group of classes at a time, and keeps those that it permits.

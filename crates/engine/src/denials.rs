@@ -13,7 +13,7 @@ use inspect::protected::classify;
 use model::event::Event;
 use model::evidence::Observed;
 use model::task::{Task, TaskState};
-use model::{Action, Canonical, ChangeKind, Digest, Effect, Place, TaskId, Tool};
+use model::{Action, Canonical, ChangeKind, Digest, Effect, OsText, Place, TaskId, Tool, WorkspacePath};
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -201,19 +201,20 @@ fn of_words(action: &Action, denial: &Denial) -> BTreeSet<Effect> {
 fn of_observation(workspace: &std::path::Path, observed: &Observed, report: &Report) -> BTreeSet<Effect> {
     let mut effects = BTreeSet::new();
     for program in &observed.programs {
-        let argv = &program.argv;
-        effects.extend(effects::of_command(effects::Command {
-            argv,
-            directory: None,
-            workspace,
-            variables: &[],
-        }));
+        // The first word is what the caller says; the file is what ran.
+        let by_file: Vec<OsText> =
+            std::iter::once(program.file.clone()).chain(program.argv.iter().skip(1).cloned()).collect();
+        for argv in [&program.argv, &by_file] {
+            let command = effects::Command { argv, directory: None, workspace, variables: &[] };
+            effects.extend(effects::of_command(command));
+        }
     }
     let address =
         |attempt: &model::evidence::ConnectionAttempt| Effect::Connect { host: attempt.address.clone() };
     effects.extend(observed.connections.iter().map(address));
     let mut classes = std::collections::BTreeMap::new();
     for change in &report.changes {
+        effects.extend(reference(&change.path));
         let place = Place::Path(change.path.clone());
         effects.insert(match change.kind {
             ChangeKind::Deleted => Effect::Delete { place },
@@ -225,6 +226,14 @@ fn of_observation(workspace: &std::path::Path, observed: &Observed, report: &Rep
     }
     effects.extend(controls(&classes));
     effects
+}
+
+/// Returns what it means that a file of git's references was written.
+fn reference(path: &WorkspacePath) -> Option<Effect> {
+    let names = [".git/refs/heads/", ".git/refs/tags/"];
+    let name = names.iter().find_map(|place| path.as_bytes().strip_prefix(place.as_bytes()))?;
+    let reference = String::from_utf8_lossy(name).into_owned();
+    Some(Effect::ChangeRef { repository: ".".to_owned(), reference, forced: true })
 }
 
 /// Tells one way of asking from another: by tool and arguments, whatever layers it starts from.

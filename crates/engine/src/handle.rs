@@ -146,7 +146,7 @@ impl Engine {
             Some(service) => self.gate.decide_internal(action, service, &facts),
             None => self.gate.decide(action, &facts),
         };
-        let ruled = self.ruled(decision, given, &stored, &facts)?;
+        let ruled = self.ruled(decision, given, &stored, &facts, io.stdin.is_some())?;
         run.trial = ruled.asks.as_ref().and_then(Asks::tried).cloned();
         // The action is about to be on the record: what is asked from here on is for its command.
         io.about_to_start();
@@ -184,9 +184,10 @@ impl Engine {
         given: Option<StoredApproval>,
         action: &Action,
         facts: &Facts,
+        with_input: bool,
     ) -> Result<Ruled, EngineError> {
         let asks = match &decision {
-            Decision::RequireApproval(request) => Some(self.asks(action, facts, request)?),
+            Decision::RequireApproval(request) => Some(self.asks(action, facts, request, with_input)?),
             Decision::Allow(_) | Decision::Narrow(_) | Decision::Deny(_) => None,
         };
         let met = self.after_decision(action, &decision)?;
@@ -204,7 +205,9 @@ impl Engine {
             layers: run.start.layers.iter().map(|layer| layer.action.clone()).collect(),
         };
         let id = run.action.clone();
-        Ok(Action::parse(id, task.id.clone(), order.request.clone(), order.grant.clone(), start)?)
+        // What is hidden decides what it does, so the digest covers it.
+        let grant = Grant { hidden: order.hidden.clone(), ..order.grant.clone() };
+        Ok(Action::parse(id, task.id.clone(), order.request.clone(), grant, start)?)
     }
 
     /// Records the request and the decision in one durable step. What is allowed is built meanwhile: building is not

@@ -73,8 +73,13 @@ impl Engine {
 
     /// Refuses to go on in a directory in which a task is frozen: another task would have forgotten why.
     fn refuse_frozen(&self, workspace: &Workspace) -> Result<(), EngineError> {
-        let frozen = self.store().read(|reader| reader.task_in(&workspace.key, TaskState::Frozen))?;
-        match frozen {
+        let frozen = self.store().read(|reader| reader.tasks_in_state(TaskState::Frozen))?;
+        // A part of the directory, or what it is a part of, is the same work.
+        let touches = |task: &&Task| {
+            let path = task.workspace.path.as_path();
+            path.starts_with(&workspace.path) || workspace.path.starts_with(path)
+        };
+        match frozen.iter().find(touches) {
             Some(task) => Err(EngineError::Frozen { task: task.id.to_string() }),
             None => Ok(()),
         }

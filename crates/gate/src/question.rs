@@ -69,8 +69,9 @@ pub(crate) fn questions_of<'a>(
     facts: &'a Facts,
     service: Option<&'a str>,
 ) -> Vec<Question<'a>> {
-    // A list of programs and reading only can but take away, so they have no question of their own.
-    let Grant { workspace: _, network, profile, programs: _, inputs, shown_credentials, terminal } = grant;
+    // A list of programs, reading only and hiding can but take away, so they have no question of their own.
+    let Grant { workspace: _, network, profile, programs: _, inputs, shown_credentials, terminal, hidden: _ } =
+        grant;
     let mut questions = questions_of_tool(&action.request().tool, facts, service);
     if service.is_none() {
         questions.extend(questions_of_effects(&action.request().tool, facts));

@@ -202,6 +202,7 @@ impl Effect {
     /// the same object, or on a file below a denied directory. Another remote of the same branch is the same object.
     pub fn does(&self, other: &Self) -> bool {
         let below = |place: &Place, other: &Place| match (place, other) {
+            (_, Place::Anywhere) => false,
             (Place::Path(path), Place::Path(top)) => path.as_path().starts_with(top.as_path()),
             (place, other) => place == other,
         };
@@ -210,7 +211,13 @@ impl Effect {
             | (Self::Write { place: a }, Self::Write { place: b })
             | (Self::Delete { place: a }, Self::Delete { place: b }) => below(a, b),
             (Self::Run { program: a }, Self::Run { program: b }) => file_name(a) == file_name(b),
-            (Self::Connect { host: a }, Self::Connect { host: b }) => a.eq_ignore_ascii_case(b),
+            // Which host that is, or which branch, nobody could tell.
+            (_, Self::Connect { host: unknown }) | (_, Self::ChangeRef { reference: unknown, .. })
+                if unknown == "*" =>
+            {
+                false
+            }
+            (Self::Connect { host: a }, Self::Connect { host: b }) => reaches(a, b),
             (
                 Self::ChangeRef { repository: ours, reference: a, forced },
                 Self::ChangeRef { repository: theirs, reference: b, forced: only_forced },
@@ -230,6 +237,16 @@ impl Effect {
             _ => None,
         }
     }
+}
+
+/// Tells whether a host is the denied one: with any port, when none was named. An IPv4 address may be written as IPv6.
+fn reaches(host: &str, denied: &str) -> bool {
+    let plain = |text: &str| text.to_ascii_lowercase().replace("[::ffff:", "").replace(']', "");
+    let (host, denied) = (plain(host), plain(denied));
+    let without_port = host.rsplit_once(':').filter(|(name, port)| {
+        !name.contains(':') && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    host == denied || without_port.is_some_and(|(name, _)| name == denied)
 }
 
 fn file_name(program: &str) -> &str {
@@ -324,7 +341,12 @@ mod tests {
             (run("/usr/bin/curl"), run("curl"), true),
             (run("curly"), run("curl"), false),
             (connect("API.example"), connect("api.example"), true),
-            (connect("api.example:8080"), connect("api.example"), false),
+            (connect("api.example:8080"), connect("api.example"), true),
+            (connect("[::ffff:192.0.2.1]:80"), connect("192.0.2.1:80"), true),
+            (connect("192.0.2.1:80"), connect("192.0.2.1:81"), false),
+            (connect("api.example.org"), connect("api.example"), false),
+            (connect("*"), connect("*"), false),
+            (push("origin", "*", true), push("origin", "*", false), false),
             (Effect::Delete { place: at("docs/a") }, Effect::Delete { place: at("docs") }, true),
             (Effect::Delete { place: at("docs2") }, Effect::Delete { place: at("docs") }, false),
             (Effect::Delete { place: at("docs") }, Effect::Delete { place: at("docs/a") }, false),

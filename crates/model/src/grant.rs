@@ -25,6 +25,9 @@ pub struct Grant {
     pub shown_credentials: Vec<WorkspacePath>,
     /// Whether the action may use a terminal.
     pub terminal: bool,
+    /// Paths of the workspace that are hidden from it beside what is masked for everybody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hidden: Vec<WorkspacePath>,
 }
 
 /// What an action may do with the workspace.
@@ -107,6 +110,7 @@ impl Grant {
             inputs: Vec::new(),
             shown_credentials: Vec::new(),
             terminal: false,
+            hidden: Vec::new(),
         }
     }
 }

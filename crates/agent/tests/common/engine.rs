@@ -124,7 +124,7 @@ fn made_up(proposal: &Proposal, run: usize) -> ToolResult {
     };
     match &proposal.tool {
         Tool::Write { path, .. } if path.as_bytes().starts_with(b".git/") => {
-            ToolResult::Denied { decision: denial(), notes: Vec::new() }
+            ToolResult::Denied { decision: Box::new(denial()), notes: Vec::new() }
         }
         Tool::Run { argv } if argv.iter().any(|word| word.as_bytes().starts_with(b"fail")) => {
             ran(1, String::new())

@@ -14,7 +14,8 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
     match name {
         "cd" => cd(account, args),
         "eval" => eval(account, args),
-        "exec" | "builtin" => another(account, name, args),
+        "exec" => another(account, name, without_name(args)),
+        "builtin" => another(account, name, args),
         "command" => match args.first().and_then(Arg::exact) {
             Some("-v" | "-V") => {}
             _ => another(account, name, args),
@@ -69,6 +70,14 @@ fn eval(account: &mut Account<'_>, args: &[Arg]) {
     match script {
         Some(words) => account.deeper(|account| account.script(&words.join(" "))),
         None => account.unknown("what `eval` runs is known only at run time"),
+    }
+}
+
+/// Leaves out what `exec -a NAME` calls the program: the file that follows is what runs.
+fn without_name(args: &[Arg]) -> &[Arg] {
+    match args {
+        [option, _, rest @ ..] if option.exact() == Some("-a") => rest,
+        _ => args,
     }
 }
 

@@ -311,7 +311,9 @@ fn changes(account: &mut Account<'_>, command: &str, args: &[Arg]) {
             account.write(&Arg::exactly("."));
         }
         "branch" | "tag" | "update-ref" | "symbolic-ref" => {
-            let forced = has(&["-d", "-D", "-f", "-m", "-M", "--delete", "--force", "--move"]);
+            // `update-ref` asks nobody whether what it pointed to is kept.
+            let forced = command == "update-ref"
+                || has(&["-d", "-D", "-f", "-m", "-M", "--delete", "--force", "--move"]);
             change_ref(account, ".", operands.first().unwrap_or(&"*"), forced);
         }
         "add" | "mv" | "stash" | "checkout" | "switch" | "restore" | "apply" | "init" | "worktree"

@@ -11,12 +11,15 @@ use model::event::Event;
 use model::grant::Network;
 use model::{ActionId, ApprovalId, ApprovalState, Timestamp};
 
+use super::moved::ground;
 use crate::Engine;
 use crate::clock::random;
 use crate::deadline::Moment;
 use crate::error::EngineError;
 use crate::store::{StoreError, StoredApproval, Writer};
 
+/// What to do where input would have to be part of the request.
+const INPUT_AS_A_FILE: &str = "give it as a file of the workspace or with `--input`";
 /// How long a request can be answered, and a yes be used. Whoever comes back the next morning finds it.
 const HOLDS: Duration = Duration::from_hours(24);
 /// The most requests of one task that wait at once: nobody reads more with care.
@@ -34,8 +37,8 @@ pub(crate) enum Asks {
     },
     /// The very same thing was asked for before.
     Again(Box<StoredApproval>),
-    /// Nobody is asked: too much waits already.
-    TooMany,
+    /// Nobody is asked, for this reason.
+    NotAsked(String),
 }
 
 impl Asks {
@@ -53,9 +56,7 @@ impl Asks {
                 state: approval.state,
                 why: approval.why.clone(),
             },
-            Self::TooMany => Event::ApprovalNotAsked {
-                why: format!("{MOST_OPEN} requests of the task wait for an answer already"),
-            },
+            Self::NotAsked(why) => Event::ApprovalNotAsked { why: why.clone() },
         }
     }
 
@@ -63,7 +64,7 @@ impl Asks {
     pub(crate) fn trial(&self) -> Option<&Authorization> {
         match self {
             Self::New { trial, .. } => trial.as_deref(),
-            Self::Again(_) | Self::TooMany => None,
+            Self::Again(_) | Self::NotAsked(_) => None,
         }
     }
 
@@ -88,7 +89,7 @@ impl Asks {
                 if trial.is_some() { writer.set_trial(action, now) } else { Ok(()) }
             }
             Self::Again(approval) => writer.repeat_approval(&approval.id),
-            Self::TooMany => Ok(()),
+            Self::NotAsked(_) => Ok(()),
         }
     }
 }
@@ -110,7 +111,7 @@ impl Engine {
         let given = |approval: &StoredApproval| approval.state_at(&now) == ApprovalState::Given;
         let Some(approval) = known.into_iter().rfind(given) else { return Ok(None) };
         let asked = self.store().read(|reader| reader.find_action(approval.action.as_str()))?;
-        match self.moved_since(task, &asked, approval.asked)? {
+        match self.moved_since(task, &asked, &approval)? {
             None => Ok(Some(approval)),
             Some(why) => {
                 self.close(&approval, ApprovalState::Void, &why, &now)?;
@@ -134,10 +135,18 @@ impl Engine {
         action: &Action,
         facts: &Facts,
         request: &ApprovalRequest,
+        with_input: bool,
     ) -> Result<Asks, EngineError> {
+        if let (true, Some(why)) = (with_input, not_to_be_tried(action)) {
+            return Ok(Asks::NotAsked(format!(
+                "{why}, and what it reads is part of no request: {INPUT_AS_A_FILE}"
+            )));
+        }
         let now = Moment::now()?;
         let known = self.store().read(|reader| reader.approvals_for(&action.digest()))?;
-        let before = known.into_iter().rfind(|approval| {
+        // What was given other input is something else.
+        let known = known.into_iter().filter(|_| !with_input).filter(|approval| !approval.with_input);
+        let before = known.rev().find(|approval| {
             let unanswered = matches!(
                 approval.state_at(&now),
                 ApprovalState::Trying | ApprovalState::Open | ApprovalState::Given
@@ -153,9 +162,10 @@ impl Engine {
             approval.task == *action.task() && !approval.state_at(&now).is_final()
         };
         if open.iter().filter(waits).count() >= MOST_OPEN {
-            return Ok(Asks::TooMany);
+            let why = format!("{MOST_OPEN} requests of the task wait for an answer already");
+            return Ok(Asks::NotAsked(why));
         }
-        self.new_request(action, facts, request, &now)
+        self.new_request(action, facts, request, &now, with_input)
     }
 
     fn new_request(
@@ -164,6 +174,7 @@ impl Engine {
         facts: &Facts,
         request: &ApprovalRequest,
         now: &Moment,
+        with_input: bool,
     ) -> Result<Asks, EngineError> {
         let (trial, untried) = match not_to_be_tried(action) {
             Some(why) => (None, Some(why.to_owned())),
@@ -187,6 +198,8 @@ impl Engine {
             asked: now.wall,
             deadline: now.plus(HOLDS),
             untried,
+            ground: ground(action.start().workspace.as_path(), &action.grant().inputs),
+            with_input,
             repeats: 0,
             answers: Vec::new(),
             why: None,

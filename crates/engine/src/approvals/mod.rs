@@ -17,12 +17,13 @@ use model::action::{Action, Principal};
 use model::approval::{Answered, ApprovalAnswer};
 use model::event::Event;
 use model::task::{Task, TaskState};
-use model::{ActionRequest, ApprovalState, Grant, Subject, TaskId, Timestamp};
+use model::{ActionId, ActionRequest, ApprovalState, Grant, OsText, Subject, TaskId, Timestamp};
 
 use crate::Engine;
 use crate::deadline::Moment;
 use crate::error::EngineError;
 use crate::handle::Order;
+use crate::layers::GIT_UPPER;
 use crate::store::{ActionState, ClientProcess, StoredAction, StoredApproval, StoredRequest};
 
 pub(crate) use asking::Asks;
@@ -119,6 +120,28 @@ impl Engine {
         Ok(self.store().read(|reader| reader.clients(&now.boot))?)
     }
 
+    /// Returns what an action wrote to the git repository of a linked worktree, by the names below that. It is part of the
+    /// layer, and no change of the workspace.
+    ///
+    /// # Errors
+    /// When the layer cannot be read.
+    pub fn git_writes(&self, task: &TaskId, action: &ActionId) -> Result<Vec<OsText>, EngineError> {
+        let top = self.places().layer(task, action).join(GIT_UPPER);
+        let (mut found, mut open) = (Vec::new(), vec![top.clone()]);
+        while let Some(directory) = open.pop() {
+            for path in crate::recover::entries(&directory)? {
+                let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+                let name = path.strip_prefix(&top).ok().and_then(|name| OsText::try_from(name).ok());
+                match name {
+                    Some(name) if !is_directory => found.push(name),
+                    _ => open.push(path),
+                }
+            }
+        }
+        found.sort();
+        Ok(found)
+    }
+
     /// Records that an answer was not taken, and why.
     ///
     /// # Errors
@@ -200,10 +223,15 @@ impl Engine {
             Event::ApprovalAnswered { approval: approval.id.clone(), answer: answer.clone() },
             closed(&approval, to, reason.unwrap_or_default()),
         ];
-        self.append(&approval, &events, &now, |writer| {
+        let written = self.append(&approval, &events, &now, |writer| {
             writer.add_answer(&approval.id, &answer)?;
             writer.move_approval(&approval.id, from, to, reason, now.wall)
-        })?;
+        });
+        if written.is_err() {
+            // Somebody may have been quicker: then that is what is said, and recorded.
+            self.answerable(&approval, by, from, &now)?;
+        }
+        written?;
         self.remove_trial(&approval)
     }
 
@@ -318,13 +346,19 @@ impl Engine {
         stored: &StoredAction,
         approval: &StoredApproval,
     ) -> Result<Option<String>, EngineError> {
-        if task.state != TaskState::Open {
-            return Ok(Some(format!("its task is {}", task.state)));
+        match task.state {
+            TaskState::Open => {}
+            // It can go on.
+            TaskState::Stopped | TaskState::Frozen => {
+                let why = format!("waits: its task is {}, resume that first", task.state);
+                return Err(EngineError::Approval { approval: approval.id.clone(), why });
+            }
+            ended => return Ok(Some(format!("its task is {ended}"))),
         }
         if approval.untried.is_none() && stored.state != ActionState::Tried {
             return Ok(Some(format!("its trial is {}", stored.state.name())));
         }
-        self.moved_since(task, stored, stored.created)
+        self.moved_since(task, stored, approval)
     }
 
     /// Ends the requests of a task that nothing more can come of.

@@ -16,7 +16,7 @@ const NAMED: Named =
     Named { kind: "approval", prefix: "apr-", table: "approvals", listing: "approvals list" };
 
 const SELECT: &str = "SELECT id, task, action, digest, what, roles, state, asked, expires, boot, expires_boot, \
-                      untried, repeats, answers, why, closed FROM approvals";
+                      untried, repeats, answers, why, closed, ground, input FROM approvals";
 
 /// A request for a person's yes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +41,10 @@ pub struct StoredApproval {
     pub deadline: Deadline,
     /// Why the action was not tried; nothing when it was.
     pub untried: Option<String>,
+    /// What it was asked on beside the layers and the files below it, as a digest.
+    pub ground: Digest,
+    /// Whether the command was given input, which is part of no request.
+    pub with_input: bool,
     /// How often the very same thing was asked for again meanwhile.
     pub repeats: u64,
     /// What people answered, oldest first.
@@ -58,6 +62,8 @@ pub struct ClientProcess {
     pub pid: u32,
     /// When it started, in ticks since the boot: another process with the same number started at another time.
     pub start: u64,
+    /// The pid namespace in which it has this number.
+    pub namespace: u64,
 }
 
 impl Reader<'_> {
@@ -102,9 +108,12 @@ impl Reader<'_> {
     /// # Errors
     /// When they cannot be read.
     pub fn clients(&self, boot: &str) -> Result<BTreeSet<ClientProcess>, StoreError> {
-        let mut select = self.connection.prepare_cached("SELECT pid, start FROM clients WHERE boot = ?1")?;
-        let client =
-            |row: &Row<'_>| Ok(ClientProcess { pid: row.get(0)?, start: row.get::<_, Unsigned>(1)?.0 });
+        let mut select =
+            self.connection.prepare_cached("SELECT pid, start, namespace FROM clients WHERE boot = ?1")?;
+        let client = |row: &Row<'_>| {
+            let (start, namespace) = (row.get::<_, Unsigned>(1)?.0, row.get::<_, Unsigned>(2)?.0);
+            Ok(ClientProcess { pid: row.get(0)?, start, namespace })
+        };
         Ok(select.query_map([boot], client)?.collect::<Result<_, _>>()?)
     }
 
@@ -125,7 +134,8 @@ impl Writer<'_> {
     /// When there is one of this name, or it cannot be written.
     pub fn insert_approval(&self, approval: &StoredApproval) -> Result<(), StoreError> {
         let sql = "INSERT INTO approvals (id, task, action, digest, what, roles, state, asked, expires, boot, \
-                   expires_boot, untried, answers) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)";
+                   expires_boot, untried, answers, ground, input) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
         self.connection.prepare_cached(sql)?.execute(params![
             approval.id.as_str(),
             approval.task.as_str(),
@@ -140,6 +150,8 @@ impl Writer<'_> {
             approval.deadline.since_boot.cast_signed(),
             approval.untried,
             json("answers", &approval.answers)?,
+            approval.ground.as_bytes(),
+            approval.with_input,
         ])?;
         Ok(())
     }
@@ -200,10 +212,12 @@ impl Writer<'_> {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         self.connection.prepare_cached("DELETE FROM clients WHERE boot <> ?1")?.execute([boot])?;
-        let sql = "INSERT OR REPLACE INTO clients (boot, pid, start, name, seen) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let sql = "INSERT OR REPLACE INTO clients (boot, pid, start, name, seen, namespace) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let mut insert = self.connection.prepare_cached(sql)?;
         for client in clients {
-            insert.execute(params![boot, client.pid, client.start.cast_signed(), name, time(now)])?;
+            let (start, namespace) = (client.start.cast_signed(), client.namespace.cast_signed());
+            insert.execute(params![boot, client.pid, start, name, time(now), namespace])?;
         }
         Ok(())
     }
@@ -225,6 +239,8 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<StoredApproval> {
             since_boot: row.get::<_, Unsigned>(10)?.0,
         },
         untried: row.get(11)?,
+        ground: row.get::<_, Raw<_>>(16)?.0,
+        with_input: row.get(17)?,
         repeats: row.get::<_, Unsigned>(12)?.0,
         answers: row.get::<_, Json<_>>(13)?.0,
         why: row.get(14)?,

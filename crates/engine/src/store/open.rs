@@ -17,8 +17,12 @@ use super::state_directory::{self, check_file};
 
 /// What each version of the schema added to the one before. This build writes the last one, and brings an older
 /// database there when it opens it.
-const VERSIONS: [&str; 3] =
-    [include_str!("schema.sql"), include_str!("schema-2.sql"), include_str!("schema-3.sql")];
+const VERSIONS: [&str; 4] = [
+    include_str!("schema.sql"),
+    include_str!("schema-2.sql"),
+    include_str!("schema-3.sql"),
+    include_str!("schema-4.sql"),
+];
 
 /// The schema that this build writes.
 pub(super) const SCHEMA: i64 = VERSIONS.len() as i64;

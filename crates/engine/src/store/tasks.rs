@@ -52,21 +52,22 @@ impl Reader<'_> {
     /// # Errors
     /// When it cannot be read.
     pub fn open_task(&self, workspace: &WorkspaceKey) -> Result<Option<Task>, StoreError> {
-        self.task_in(workspace, TaskState::Open)
-    }
-
-    /// Returns the task of a workspace in a state: the one that was opened or resumed last, when there are several.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn task_in(&self, workspace: &WorkspaceKey, state: TaskState) -> Result<Option<Task>, StoreError> {
         let sql = format!(
             "SELECT {COLUMNS} FROM tasks WHERE device = ?1 AND inode = ?2 AND path = ?3 AND state = ?4 \
              ORDER BY activated DESC, id DESC LIMIT 1"
         );
-        let state = state.to_string();
+        let open = TaskState::Open.to_string();
         let (device, inode) = (workspace.device.cast_signed(), workspace.inode.cast_signed());
-        Ok(self.tasks_by(&sql, params![device, inode, workspace.path.as_bytes(), state])?.pop())
+        Ok(self.tasks_by(&sql, params![device, inode, workspace.path.as_bytes(), open])?.pop())
+    }
+
+    /// Returns the tasks in a state, oldest first.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn tasks_in_state(&self, state: TaskState) -> Result<Vec<Task>, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM tasks WHERE state = ?1 ORDER BY opened");
+        self.tasks_by(&sql, [state.to_string()])
     }
 
     fn tasks_by(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<Vec<Task>, StoreError> {

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use engine::Engine;
@@ -39,6 +40,8 @@ struct Process {
 struct Line {
     processes: Vec<Process>,
     end: End,
+    /// The pid namespace that it is in.
+    namespace: u64,
 }
 
 /// Where a line ends.
@@ -78,14 +81,21 @@ fn clients_of(line: &Line) -> Vec<ClientProcess> {
         Some(at) => at + 1,
         None => above.len(),
     };
-    above[..end].iter().map(Process::as_client).collect()
+    above[..end].iter().map(|process| process.as_client(line.namespace)).collect()
 }
 
 fn refused(line: &Line, clients: &BTreeSet<ClientProcess>) -> Option<String> {
     if clients.is_empty() {
         return None;
     }
-    if let Some(agent) = line.processes.iter().find(|process| clients.contains(&process.as_client())) {
+    // Numbers of another namespace tell nothing, and whoever made it can show any line in it.
+    if clients.iter().any(|client| client.namespace != line.namespace) {
+        return Some(
+            "comes from another pid namespace than an agent that was here: answer outside of it".to_owned(),
+        );
+    }
+    let is_client = |process: &&Process| clients.contains(&process.as_client(line.namespace));
+    if let Some(agent) = line.processes.iter().find(is_client) {
         return Some(format!(
             "comes from a process that an agent came through, or that such a one started (number {}): answer in another \
              terminal",
@@ -104,8 +114,8 @@ fn refused(line: &Line, clients: &BTreeSet<ClientProcess>) -> Option<String> {
 }
 
 impl Process {
-    fn as_client(&self) -> ClientProcess {
-        ClientProcess { pid: self.pid, start: self.start }
+    fn as_client(&self, namespace: u64) -> ClientProcess {
+        ClientProcess { pid: self.pid, start: self.start, namespace }
     }
 }
 
@@ -117,24 +127,32 @@ fn line() -> Line {
         .filter(|line| line.starts_with('/'))
         .filter_map(|path| fs::canonicalize(path).ok())
         .collect();
+    let namespace = fs::metadata("/proc/self/ns/pid").map_or(0, |found| found.ino());
     let mut processes = Vec::new();
+    let end = climb(&shells, &mut processes);
+    Line { processes, end, namespace }
+}
+
+/// Reads ourselves and those above us.
+fn climb(shells: &[PathBuf], processes: &mut Vec<Process>) -> End {
     let mut pid = std::process::id();
-    loop {
-        let Some((parent, name, process)) = read(pid, &shells) else {
-            return Line { processes, end: End::Unseen };
-        };
+    // What is mounted there may be of another namespace, in which this number is somebody else.
+    let ours = fs::read_link("/proc/self").ok().and_then(|own| own.to_str()?.parse().ok());
+    if ours != Some(pid) {
+        return End::Unseen;
+    }
+    while processes.len() <= DEPTH_MAX {
+        let Some((parent, name, process)) = read(pid, shells) else { return End::Unseen };
         if pid == 1 || name == MANAGER {
-            return Line { processes, end: End::Init };
+            return End::Init;
         }
         processes.push(process);
         if parent == 0 {
-            return Line { processes, end: End::Outside };
-        }
-        if processes.len() > DEPTH_MAX {
-            return Line { processes, end: End::Unseen };
+            return End::Outside;
         }
         pid = parent;
     }
+    End::Unseen
 }
 
 /// Reads one process: the number of its parent, its name, and what we want to know of it.
@@ -186,7 +204,7 @@ mod tests {
     }
 
     fn line(processes: &[Process], end: End) -> Line {
-        Line { processes: processes.to_vec(), end }
+        Line { processes: processes.to_vec(), end, namespace: 7 }
     }
 
     fn pids(clients: &[ClientProcess]) -> Vec<u32> {
@@ -213,7 +231,8 @@ mod tests {
     #[test]
     fn an_answer_is_taken_from_a_shell_that_no_agent_started() {
         let clients = |all: &[(u32, u64)]| -> BTreeSet<ClientProcess> {
-            all.iter().map(|(pid, start)| ClientProcess { pid: *pid, start: *start }).collect()
+            let client = |(pid, start): &(u32, u64)| ClientProcess { pid: *pid, start: *start, namespace: 7 };
+            all.iter().map(client).collect()
         };
         let agents = clients(&[(30, 300), (31, 310)]);
         let taken = |processes: &[Process], end, clients: &BTreeSet<ClientProcess>| {
@@ -235,6 +254,9 @@ mod tests {
         // From outside of a container, and where nothing can be seen.
         assert!(taken(&[us.clone(), process(80, 800)], End::Outside, &agents));
         assert!(!taken(&[us.clone(), shell(80, 800)], End::Unseen, &agents));
+        let elsewhere = BTreeSet::from([ClientProcess { pid: 30, start: 300, namespace: 8 }]);
+        assert!(!taken(&[us.clone(), shell(80, 800)], End::Init, &elsewhere), "in a namespace of its own");
+        assert!(!taken(std::slice::from_ref(&us), End::Outside, &elsewhere));
         assert!(taken(&[us], End::Init, &clients(&[])), "there is no agent");
     }
 

@@ -9,6 +9,7 @@ use model::event::Event;
 use model::{ActionRequest, ApprovalState, Effect, OsText, Tool, WorkspacePath};
 
 use super::ancestry::not_a_person;
+use super::artifacts;
 use super::context::Context;
 use super::diff::patch_of_action;
 use super::look;
@@ -52,6 +53,10 @@ pub(super) fn approve(context: &Context<'_>, args: &ApprovalsApproveArgs) -> Res
     let engine = context.engine()?;
     let approval = engine.store().read(|reader| reader.find_approval(args.approval.as_str()))?;
     let by = approver(context, &engine, &approval)?;
+    if approval.state == ApprovalState::Trying {
+        // What would be shown now is not what a yes would keep.
+        return Err(CliError::Cannot(format!("{} is being tried: wait until that ended", approval.id)));
+    }
     if !args.yes && !agrees(context, &engine, &approval)? {
         return Ok(Exit::Negative);
     }
@@ -181,6 +186,7 @@ fn dossier(engine: &Engine, approval: &StoredApproval) -> Result<DossierDocument
     Ok(DossierDocument {
         approval: row(engine, approval, &now)?,
         claimed_purpose: stored.request.purpose.clone(),
+        grant: stored.grant.clone().into(),
         digest: approval.digest,
         reason_code,
         matched_rules,
@@ -257,7 +263,13 @@ fn measured(
     } else {
         String::new()
     };
-    Ok(Some(MeasuredPart { end: end.clone(), inspection: inspection.clone(), patch }))
+    let (task, id) = (&approval.task, &approval.action);
+    let (git_files, artifacts) = if is_there {
+        (engine.git_writes(task, id)?, artifacts::of_action(engine, task, id)?)
+    } else {
+        (Vec::new(), Vec::new())
+    };
+    Ok(Some(MeasuredPart { end: end.clone(), inspection: inspection.clone(), patch, git_files, artifacts }))
 }
 
 fn not_measured(approval: &StoredApproval, measured: Option<&MeasuredPart>) -> Vec<String> {
@@ -273,6 +285,9 @@ fn not_measured(approval: &StoredApproval, measured: Option<&MeasuredPart>) -> V
     if !measured.inspection.host_edits.is_empty() {
         missing.push("all of it for certain: files below it were edited on the host while it ran".to_owned());
     }
+    if approval.with_input {
+        missing.push("what came on standard input: it was given some, which is not kept".to_owned());
+    }
     missing.push("tests before and after: none were run for this".to_owned());
     missing
 }
@@ -280,7 +295,13 @@ fn not_measured(approval: &StoredApproval, measured: Option<&MeasuredPart>) -> V
 /// Returns the way back: what was tried stayed in its layer, whatever its words said.
 fn furthest(measured: Option<&MeasuredPart>, declared: &[Effect]) -> WayBack {
     match measured {
-        Some(measured) if measured.inspection.changes.is_empty() => WayBack::NothingToTakeBack,
+        Some(measured)
+            if measured.inspection.changes.is_empty()
+                && measured.git_files.is_empty()
+                && measured.artifacts.is_empty() =>
+        {
+            WayBack::NothingToTakeBack
+        }
         Some(_) => WayBack::ByLayer,
         None => way_back(declared),
     }

@@ -9,8 +9,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use engine::Engine;
-use engine::store::StoredAction;
-use model::OsText;
+use engine::store::{ActionState, StoredAction};
+use model::{ActionId, OsText, TaskId};
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat, openat2};
 
 use super::context::Context;
@@ -26,16 +26,27 @@ pub(super) fn list(context: &Context<'_>, args: &ArtifactsListArgs) -> Result<Ex
     let engine = context.engine()?;
     let mut document = ArtifactsDocument { artifacts: Vec::new() };
     for action in actions(context, &engine, args.target.as_ref())? {
-        for (path, size) in files(&engine.artifacts_directory(&action.task, &action.id))? {
-            let Ok(name) = OsText::try_from(path.as_path()) else { continue };
-            document.artifacts.push(ArtifactRow { name, action: action.id.clone(), size });
-        }
+        document.artifacts.extend(of_action(&engine, &action.task, &action.id)?);
     }
     context.console.answer(&document, |paint| render::artifacts(&document, paint));
     Ok(Exit::Success)
 }
 
-/// Returns the actions that are meant, oldest first.
+/// Returns what one action left.
+pub(super) fn of_action(
+    engine: &Engine,
+    task: &TaskId,
+    action: &ActionId,
+) -> Result<Vec<ArtifactRow>, CliError> {
+    let files = files(&engine.artifacts_directory(task, action))?;
+    let row = |(path, size): (PathBuf, u64)| {
+        let name = OsText::try_from(path.as_path()).ok()?;
+        Some(ArtifactRow { name, action: action.clone(), size })
+    };
+    Ok(files.into_iter().filter_map(row).collect())
+}
+
+/// Returns the actions that are meant, oldest first. What was only tried gave nothing out yet.
 fn actions(
     context: &Context<'_>,
     engine: &Engine,
@@ -43,14 +54,22 @@ fn actions(
 ) -> Result<Vec<StoredAction>, CliError> {
     let task = match target {
         Some(Target::Action(named)) => {
-            return Ok(vec![engine.store().read(|reader| reader.find_action(named.as_str()))?]);
+            let action = engine.store().read(|reader| reader.find_action(named.as_str()))?;
+            if action.state == ActionState::Tried {
+                let id = &action.id;
+                return Err(CliError::Cannot(format!(
+                    "{id} was only tried: what it left waits for a person's yes"
+                )));
+            }
+            return Ok(vec![action]);
         }
         Some(Target::Task(named)) => Some(named.clone()),
         None => None,
     };
     let task = choose(context, engine, &TaskChoice { task, workspace: None })?;
     let actions = engine.store().read(|reader| reader.actions(&task.id))?;
-    Ok(actions.into_iter().filter(|action| action.class == "action").collect())
+    let given = |action: &StoredAction| action.class == "action" && action.state != ActionState::Tried;
+    Ok(actions.into_iter().filter(given).collect())
 }
 
 /// Returns the ordinary files below a directory with their sizes, by name.

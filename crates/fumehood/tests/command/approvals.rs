@@ -111,6 +111,7 @@ fn a_yes_that_is_used_later_covers_the_very_same_request_once() {
         &["run", "--env", "A=1", "--cwd", "src", "--", "touch", "made"],
         &["run", "--env", "A=1", "--memory", "64MiB", "--", "touch", "made"],
         &["run", "--env", "A=1", "--agent", "other", "--", "touch", "made"],
+        &["run", "--env", "A=1", "--hide", "README", "--", "touch", "made"],
     ] {
         assert_ne!(bench.asks(other), approval, "{other:?}");
     }
@@ -203,6 +204,7 @@ fn nothing_that_an_agent_started_answers_for_a_person() {
     for how in [
         &["sh", "-c", &yes][..],
         &["setsid", "--wait", "sh", "-c", &yes],
+        &["unshare", "--user", "--map-current-user", "--pid", "--fork", "sh", "-c", &yes],
         &["setsid", "--fork", "sh", "-c", &yes],
     ] {
         let mut command = bench.command_of(std::path::Path::new("/usr/bin/env"), how);
@@ -210,10 +212,10 @@ fn nothing_that_an_agent_started_answers_for_a_person() {
     }
     // What was cut off from us goes on by itself.
     let until = Instant::now() + Duration::from_secs(20);
-    while bench.events("approval-refused") < 3 && Instant::now() < until {
+    while bench.events("approval-refused") < 4 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(bench.events("approval-refused"), 3);
+    assert_eq!(bench.events("approval-refused"), 4);
     assert_eq!(bench.standing(&approval), "open");
     let answer = bench.run(&["approvals", "deny", &approval]);
     assert!(answer.code == Some(125) && answer.err.contains("not taken"), "{answer:?}");
@@ -276,4 +278,59 @@ fn a_person_is_shown_all_of_it_and_harmless() {
     for wanted in ["a\\u{1b}[2Jb", "x\\u{202e}y", "hidden", "way back", "not measured", "approvals deny"] {
         assert!(shown.contains(wanted), "{wanted}: {shown}");
     }
+}
+
+#[test]
+fn what_a_trial_left_anywhere_is_shown_and_given_to_nobody_before_the_yes() {
+    let bench = Bench::cautious();
+    let leaves = "echo out > \"$FUMEHOOD_ARTIFACTS/report\"";
+    let approval = bench.asks(&["run", "--", "sh", "-c", leaves]);
+    let shown = bench.run(&["approvals", "show", &approval]).out;
+    assert!(shown.contains("report as an artifact") && !shown.contains("changed nothing"), "{shown}");
+    assert_eq!(bench.json(&["artifacts", "list", "--json"])["artifacts"], serde_json::json!([]));
+    let action = bench.newest();
+    let got = bench.run(&["artifacts", "get", "--from", &action, "report"]);
+    assert!(got.code == Some(125) && !got.out.contains("out"), "{got:?}");
+    assert_eq!(state(&bench.approve(&approval)), "kept");
+    assert_eq!(bench.run(&["artifacts", "get", "--from", &action, "report"]).out, "out\n");
+}
+
+#[test]
+fn what_a_trial_wrote_to_the_repository_behind_a_worktree_is_shown() {
+    let bench = Bench::cautious();
+    bench.git(&["worktree", "add", "--quiet", "../linked", "-b", "linked"]);
+    let linked = bench.path("linked").display().to_string();
+    let plants = "echo x > \"$(git rev-parse --git-common-dir)/hooks/pre-commit\"";
+    let answer = bench.run(&["run", "-w", &linked, "--", "sh", "-c", plants]);
+    assert_eq!(answer.code, Some(126), "{answer:?}");
+    let list = bench.json(&["approvals", "list", "--json"]);
+    let approval = list["approvals"][0]["approval"].as_str().expect("is asked").to_owned();
+    let shown = bench.run(&["approvals", "show", &approval]).out;
+    assert!(shown.contains("hooks/pre-commit in the git repository"), "{shown}");
+    assert_eq!(bench.dossier(&approval)["way_back"], "by-layer");
+}
+
+#[test]
+fn a_yes_shows_all_that_it_gives() {
+    let bench = Bench::cautious();
+    let input = bench.path("home").display().to_string();
+    let data = format!("data={input}");
+    let words = ["run", "--input", &data, "--hide", "docs", "--timeout", "7s", "--", "touch", "made"];
+    let shown = bench.run(&["approvals", "show", &bench.asks(&words)]).out;
+    for wanted in [&format!("/inputs/data shows {input}"), "docs is hidden", "7.0 s"] {
+        assert!(shown.contains(wanted), "{wanted}: {shown}");
+    }
+}
+
+#[test]
+fn what_no_yes_could_let_run_is_not_asked() {
+    let bench = Bench::cautious();
+    let words = ["run", "-i", "--env", "A=1", "--", "sh", "-s"];
+    let mut child =
+        bench.command(&words).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    drop(child.stdin.take());
+    let answer = Answer::of(child.wait_with_output().expect("it ends"));
+    assert_eq!(answer.code, Some(126), "{answer:?}");
+    assert!(answer.err.contains("nobody is asked") && answer.err.contains("--input"), "{answer:?}");
+    assert_eq!(bench.json(&["approvals", "list", "--all", "--json"])["approvals"], serde_json::json!([]));
 }

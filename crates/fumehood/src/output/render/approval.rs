@@ -3,11 +3,13 @@
 //! Guarantees: as for the view of a request ([`super::policy`]): every word and line is there or counted, and nothing from
 //! outside can drive the terminal.
 
+use model::grant::{Network, WorkspaceAccess};
 use model::text::{escape, escape_lines};
 use model::{ApprovalState, Bytes};
 
 use super::super::shape::{
-    AnswerDocument, AnswerPart, ApprovalsDocument, DossierDocument, MeasuredPart, StatsDocument, shell_word,
+    AnswerDocument, AnswerPart, ApprovalsDocument, DossierDocument, GrantPart, MeasuredPart, StatsDocument,
+    shell_word,
 };
 use super::super::style::Paint;
 use super::action::shortened;
@@ -49,6 +51,7 @@ pub fn whole_dossier(document: &DossierDocument, paint: Paint, full: bool) -> St
     if let Some(purpose) = &document.claimed_purpose {
         text.push_str(&format!("  it claims (nobody checked this): {}\n", escape(purpose)));
     }
+    text.push_str(&grant(&document.grant));
     text.push('\n');
     match &document.measured {
         Some(part) => text.push_str(&measured(part, document, paint, full)),
@@ -69,6 +72,37 @@ pub fn whole_dossier(document: &DossierDocument, paint: Paint, full: bool) -> St
     text
 }
 
+/// Says what the action may touch, where that is not what every action may.
+fn grant(part: &GrantPart) -> String {
+    let limits = &part.limits;
+    let mut lines = vec![format!(
+        "under the profile {}: {} memory, {} processes, {} disk, {}",
+        escape(&part.profile),
+        Bytes::new(limits.memory),
+        limits.processes,
+        Bytes::new(limits.disk),
+        span(limits.wall_time_ms)
+    )];
+    if part.workspace == WorkspaceAccess::ReadOnly {
+        lines.push("the workspace read-only".to_owned());
+    }
+    match &part.network {
+        Network::Loopback => {}
+        Network::Host => lines.push("with the network of the host".to_owned()),
+        Network::Joined(action) => lines.push(format!("with the loopback of {action}")),
+    }
+    let inputs = part.inputs.iter();
+    lines.extend(inputs.map(|input| format!("/inputs/{} shows {}", escape(&input.name), input.source)));
+    lines.extend(part.shown_credentials.iter().map(|path| format!("the credential file {path} is shown")));
+    lines.extend(part.hidden.iter().map(|path| format!("{path} is hidden")));
+    lines
+        .extend(part.programs.iter().flatten().map(|program| format!("only this program: {}", program.file)));
+    if part.terminal {
+        lines.push("with a terminal".to_owned());
+    }
+    lines.into_iter().map(|line| format!("  {line}\n")).collect()
+}
+
 /// Says what came of a trial.
 fn measured(part: &MeasuredPart, document: &DossierDocument, paint: Paint, full: bool) -> String {
     let most = if full { usize::MAX } else { SHOWN };
@@ -85,7 +119,8 @@ fn measured(part: &MeasuredPart, document: &DossierDocument, paint: Paint, full:
     let number = changes.len();
     let lines = change_lines(&changes, paint).into_iter();
     let lines = shortened(lines, number, inspection.changes_dropped, most);
-    let lines = if lines.is_empty() { vec!["changed nothing".to_owned()] } else { lines };
+    let nothing = lines.is_empty() && part.git_files.is_empty() && part.artifacts.is_empty();
+    let lines = if nothing { vec!["changed nothing".to_owned()] } else { lines };
     text.push_str(&lines.into_iter().map(|line| format!("    {line}\n")).collect::<String>());
     let held = held_back(&inspection.held_back, paint);
     text.push_str(&held.lines().map(|line| format!("    {line}\n")).collect::<String>());
@@ -103,6 +138,14 @@ fn measured(part: &MeasuredPart, document: &DossierDocument, paint: Paint, full:
         most,
     ));
     text.push_str(&seen.map(|line| format!("    {line}\n")).collect::<String>());
+    let git = part
+        .git_files
+        .iter()
+        .map(|name| format!("    {} {name} in the git repository behind the worktree\n", paint.caution("W")));
+    let left = part.artifacts.iter().map(|row| {
+        format!("    {} {} as an artifact, {}\n", paint.good("A"), row.name, Bytes::new(row.size))
+    });
+    text.extend(git.chain(left));
     text + &shown_patch(&part.patch, document, paint, full)
 }
 

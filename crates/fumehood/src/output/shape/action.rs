@@ -186,6 +186,9 @@ pub struct GrantPart {
     pub shown_credentials: Vec<model::WorkspacePath>,
     /// Whether it may use a terminal.
     pub terminal: bool,
+    /// Paths of the workspace that are hidden from it beside what is masked for everybody.
+    #[schemars(with = "Vec<Name>")]
+    pub hidden: Vec<model::WorkspacePath>,
 }
 
 /// A program that an action may start.
@@ -614,7 +617,8 @@ impl DecisionPart {
 
 impl From<Grant> for GrantPart {
     fn from(grant: Grant) -> Self {
-        let Grant { workspace, network, profile, programs, inputs, shown_credentials, terminal } = grant;
+        let Grant { workspace, network, profile, programs, inputs, shown_credentials, terminal, hidden } =
+            grant;
         let programs = match programs {
             Programs::Any => None,
             Programs::Only(files) => Some(files.into_iter().map(ProgramPart::from).collect()),
@@ -629,6 +633,7 @@ impl From<Grant> for GrantPart {
             inputs,
             shown_credentials,
             terminal,
+            hidden,
         }
     }
 }

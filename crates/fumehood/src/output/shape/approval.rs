@@ -6,14 +6,14 @@ use std::time::Duration;
 use model::approval::{Answered, ApprovalAnswer};
 use model::event::Event;
 use model::text::escape;
-use model::{ActionId, ApprovalId, ApprovalState, TaskId, Timestamp};
+use model::{ActionId, ApprovalId, ApprovalState, OsText, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::schemas as schema;
 use super::{
-    ActionDocument, AskedPart, EffectRow, EndPart, InspectionPart, Moment, WayBack, milliseconds, moment,
-    moment_or_none,
+    ActionDocument, ArtifactRow, AskedPart, EffectRow, EndPart, GrantPart, InspectionPart, Moment, Name,
+    WayBack, milliseconds, moment, moment_or_none,
 };
 
 /// The request for a person's yes that an action came to.
@@ -108,6 +108,8 @@ pub struct DossierDocument {
     pub request: AskedPart,
     /// What the asker says it is for: a claim.
     pub claimed_purpose: Option<String>,
+    /// What it may touch and use: a yes covers this too.
+    pub grant: GrantPart,
     /// The digest that a yes covers.
     #[schemars(schema_with = "schema::digest")]
     pub digest: model::Digest,
@@ -138,6 +140,11 @@ pub struct MeasuredPart {
     pub inspection: InspectionPart,
     /// The changes as a patch; what is not UTF-8 is replaced.
     pub patch: String,
+    /// What it wrote to the git repository of a linked worktree, by the names below that.
+    #[schemars(with = "Vec<Name>")]
+    pub git_files: Vec<OsText>,
+    /// What it left as artifacts.
+    pub artifacts: Vec<ArtifactRow>,
 }
 
 /// `approvals approve|deny|revoke --json`: what came of an answer.

@@ -120,7 +120,7 @@ fn result(engine: &Engine, action: &StoredAction, document: &ActionDocument) -> 
             let not_asked = document.not_asked.iter().map(|why| format!("nobody is asked: {why}"));
             let notes = asked.iter().map(said).collect::<Result<Vec<_>, _>>()?;
             ToolResult::Denied {
-                decision: decision.clone(),
+                decision: Box::new(decision.clone()),
                 notes: notes.into_iter().chain(not_asked).collect(),
             }
         }
