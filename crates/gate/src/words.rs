@@ -182,20 +182,19 @@ fn described<const N: usize>(
     Ok((uid, Entities::from_entities([entity], None).map_err(|_| Unaskable)?))
 }
 
-/// Returns a path with its directories as parents, so that a rule can name a directory for all that is in it.
+/// Returns a path with its directories as parents, so that a rule can name a directory for all that is in it. They are all
+/// parents of the path itself: a chain of them would have Cedar work out at each question who is above whom.
 fn path_resource(path: &WorkspacePath, workspace: &OsText) -> Result<(EntityUid, Entities), Unaskable> {
-    let mut parent = TYPES.uid("Workspace", &text(workspace))?;
-    let mut entities = vec![Entity::new_no_attrs(parent.clone(), HashSet::new())];
     let bytes = path.as_bytes();
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    for end in ends.chain([bytes.len()]) {
-        let name = text_of(&bytes[..end]);
-        let uid = TYPES.uid("Path", &name)?;
-        let attributes = HashMap::from([("name".to_owned(), RestrictedExpression::new_string(name))]);
-        entities.push(Entity::new(uid.clone(), attributes, HashSet::from([parent])).map_err(|_| Unaskable)?);
-        parent = uid;
-    }
-    Ok((parent, Entities::from_entities(entities, None).map_err(|_| Unaskable)?))
+    let directories = ends.map(|end| TYPES.uid("Path", &text_of(&bytes[..end])));
+    let workspace = std::iter::once(TYPES.uid("Workspace", &text(workspace)));
+    let parents = directories.chain(workspace).collect::<Result<HashSet<_>, _>>()?;
+    let name = text_of(bytes);
+    let uid = TYPES.uid("Path", &name)?;
+    let attributes = HashMap::from([("name".to_owned(), RestrictedExpression::new_string(name))]);
+    let entity = Entity::new(uid.clone(), attributes, parents).map_err(|_| Unaskable)?;
+    Ok((uid, Entities::from_entities([entity], None).map_err(|_| Unaskable)?))
 }
 
 type Pairs = Vec<(String, RestrictedExpression)>;
