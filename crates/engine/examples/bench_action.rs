@@ -89,7 +89,6 @@ fn order(workspace: &Workspace, options: &Options) -> Order {
         grant: Grant::under(options.profile.clone()),
         profile: options.profile.clone(),
         workspace: workspace.clone(),
-        hidden: Vec::new(),
         mutant: None,
     }
 }

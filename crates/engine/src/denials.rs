@@ -11,7 +11,7 @@ use gate::{Classes, Decision, Denial, Remembered, controls};
 use inspect::Report;
 use inspect::protected::classify;
 use model::event::Event;
-use model::evidence::Observed;
+use model::evidence::{Observed, ProgramStart};
 use model::task::{Task, TaskState};
 use model::{Action, Canonical, ChangeKind, Digest, Effect, OsText, Place, TaskId, Tool, WorkspacePath};
 
@@ -199,16 +199,17 @@ fn of_words(action: &Action, denial: &Denial) -> BTreeSet<Effect> {
 
 /// Returns what an action was seen to do: with the words of every program that it started, and what it left.
 fn of_observation(workspace: &std::path::Path, observed: &Observed, report: &Report) -> BTreeSet<Effect> {
-    let mut effects = BTreeSet::new();
-    for program in &observed.programs {
-        // The first word is what the caller says; the file is what ran.
-        let by_file: Vec<OsText> =
-            std::iter::once(program.file.clone()).chain(program.argv.iter().skip(1).cloned()).collect();
-        for argv in [&program.argv, &by_file] {
-            let command = effects::Command { argv, directory: None, workspace, variables: &[] };
-            effects.extend(effects::of_command(command));
-        }
-    }
+    // The first word is what the caller says; the file is what ran.
+    let by_file = |program: &ProgramStart| {
+        std::iter::once(&program.file).chain(program.argv.iter().skip(1)).cloned().collect()
+    };
+    let starts = observed.programs.iter().flat_map(|program| [program.argv.clone(), by_file(program)]);
+    // A build starts the same many times: each is read once.
+    let starts: BTreeSet<Vec<OsText>> = starts.collect();
+    let read = |argv: &Vec<OsText>| {
+        effects::of_command(effects::Command { argv, directory: None, workspace, variables: &[] })
+    };
+    let mut effects: BTreeSet<Effect> = starts.iter().flat_map(read).collect();
     let address =
         |attempt: &model::evidence::ConnectionAttempt| Effect::Connect { host: attempt.address.clone() };
     effects.extend(observed.connections.iter().map(address));

@@ -8,20 +8,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use gate::{Classes, Facts};
 use inspect::protected::classify;
 use model::action::Principal;
-use model::{Action, Effect, Tool, WorkspacePath};
+use model::{Action, Effect, Profile, Tool, WorkspacePath};
 
 use crate::Engine;
 use crate::clock::now;
 use crate::error::EngineError;
-use crate::handle::Order;
 
 impl Engine {
-    /// Returns everything that policy is told of an action.
-    pub(crate) fn facts(&self, order: &Order, action: &Action) -> Result<Facts, EngineError> {
+    /// Returns everything that policy is told of an action. `profile` is the one that it names, as the operator defines it.
+    pub(crate) fn facts(&self, profile: &Profile, action: &Action) -> Result<Facts, EngineError> {
         let Described { declared, classes } = describe(action);
         // Who asks for an input is who named it; what an agent asks for was named by nobody.
         let inputs = match action.request().principal {
-            Principal::User(_) | Principal::Engine => order.grant.inputs.clone(),
+            Principal::User(_) | Principal::Engine => action.grant().inputs.clone(),
             Principal::Agent(_) => Vec::new(),
         };
         let joined = self.joined_action(action.task(), action.grant())?;
@@ -31,7 +30,7 @@ impl Engine {
         };
         // Written out in full, so that no fact is forgotten.
         Ok(Facts {
-            profile: order.profile.clone(),
+            profile: profile.clone(),
             inputs,
             declared,
             classes,

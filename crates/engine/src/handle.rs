@@ -36,8 +36,6 @@ pub struct Order {
     pub profile: Profile,
     /// The directory on the host.
     pub workspace: Workspace,
-    /// Paths that are to be hidden from it.
-    pub hidden: Vec<WorkspacePath>,
     /// The layer that a mutant of the builder leaves out; only builds for tests take it.
     pub mutant: Option<String>,
 }
@@ -136,9 +134,13 @@ impl Engine {
         run.call = manner.call.map(str::to_owned);
         fail_point::reached("decision: the action has its place");
         let action = self.parse(&run, task, &order)?;
-        // What was said to a command without input covers none with one.
-        let given = if io.stdin.is_none() { self.given_to(&action, task)? } else { None };
-        let facts = Self::with_the_yes(self.facts(&order, &action)?, given.as_ref())?;
+        // What was said to a command without input covers none with one, and helpers need nobody's yes.
+        let can_use_a_yes = io.stdin.is_none() && manner.service.is_none();
+        let given = if can_use_a_yes { self.given_to(&action, task)? } else { None };
+        let mut facts = self.facts(&order.profile, &action)?;
+        if let Some(given) = &given {
+            facts.approvals = given.approvals(&Moment::now()?);
+        }
         let about = subject(&action);
         let requested = self.requested(&action, &facts);
         let stored = action.clone();
@@ -205,9 +207,7 @@ impl Engine {
             layers: run.start.layers.iter().map(|layer| layer.action.clone()).collect(),
         };
         let id = run.action.clone();
-        // What is hidden decides what it does, so the digest covers it.
-        let grant = Grant { hidden: order.hidden.clone(), ..order.grant.clone() };
-        Ok(Action::parse(id, task.id.clone(), order.request.clone(), grant, start)?)
+        Ok(Action::parse(id, task.id.clone(), order.request.clone(), order.grant.clone(), start)?)
     }
 
     /// Records the request and the decision in one durable step. What is allowed is built meanwhile: building is not
@@ -333,11 +333,8 @@ impl Engine {
             shortfalls: not_started.shortfalls.clone(),
             failed_probes: not_started.failed_probes.clone(),
         };
-        let tried = self.trial_of(&action)?;
         self.record(about, &event, |writer, time| writer.set_not_started(&action, time))?;
-        if let Some(approval) = tried {
-            self.close(&approval, ApprovalState::Void, "its trial did not start", &Moment::now()?)?;
-        }
+        self.end_cut_off_trials()?;
         Ok(not_started)
     }
 

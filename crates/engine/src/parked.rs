@@ -86,7 +86,7 @@ impl Engine {
     fn build_ahead(&self, task: &Task, order: &Order, start: Start) -> Result<Option<Parked>, EngineError> {
         let run = Run::begin(self, start)?;
         let action = self.parse(&run, task, order)?;
-        let facts = self.facts(order, &action)?;
+        let facts = self.facts(&order.profile, &action)?;
         let (Decision::Allow(yes) | Decision::Narrow(yes)) = self.gate.decide(action, &facts) else {
             return Ok(None);
         };

@@ -4,16 +4,12 @@ use std::fs;
 use std::path::Path;
 
 use model::event::Event;
-use model::{ActionId, ApprovalState, Subject};
+use model::{ActionId, Subject};
 
 use crate::Engine;
-use crate::deadline::Moment;
 use crate::error::EngineError;
 use crate::lock::Lock;
 use crate::store::StoredAction;
-
-/// Why a request is worth nothing whose trial was cut off.
-const CUT_OFF: &str = "nobody saw the end of its trial";
 
 impl Engine {
     /// Removes the directories of runs whose owner is gone, and says of their actions that nobody saw the end. Returns
@@ -42,23 +38,14 @@ impl Engine {
             remove(&self.places().layer(&action.task, &action.id).join("work"))?;
         }
         let unknown: Vec<ActionId> = unfinished.into_iter().map(|action| action.id).collect();
-        if removed.is_empty() && unknown.is_empty() {
-            return Ok(settled);
+        if !removed.is_empty() || !unknown.is_empty() {
+            let event = Event::Recovered { removed, unknown: unknown.clone() };
+            self.record(&Subject::default(), &event, |writer, time| {
+                unknown.iter().try_for_each(|action| writer.set_unknown(action, time))
+            })?;
         }
-        let event = Event::Recovered { removed, unknown: unknown.clone() };
-        self.record(&Subject::default(), &event, |writer, time| {
-            unknown.iter().try_for_each(|action| writer.set_unknown(action, time))
-        })?;
-        unknown.iter().try_for_each(|action| self.end_cut_off_trial(action))?;
+        self.end_cut_off_trials()?;
         Ok(settled)
-    }
-
-    /// Ends the request whose trial nobody saw the end of: there is nothing to show.
-    fn end_cut_off_trial(&self, action: &ActionId) -> Result<(), EngineError> {
-        match self.trial_of(action)? {
-            Some(approval) => self.close(&approval, ApprovalState::Void, CUT_OFF, &Moment::now()?),
-            None => Ok(()),
-        }
     }
 
     /// Removes what was made for a run that died before its action was on the record: nothing ran in it.

@@ -122,7 +122,7 @@ impl Engine {
             .filter(|found| found.kind == FoundKind::File && !shown.contains(&found.path))
             .map(|found| found.path)
             .collect();
-        masked.extend(order.hidden.iter().cloned());
+        masked.extend(order.grant.hidden.iter().cloned());
         Ok((masked, covers))
     }
 }

@@ -32,9 +32,8 @@ fn asks(bench: &Bench, task: &Task, script: &str) -> StoredApproval {
     asked.expect("a person is asked")
 }
 
-fn yes(bench: &Bench, asked: &StoredApproval, script: &str) -> Result<Yes, EngineError> {
-    let order = bench.order(&Profile::default_profile(), &bench.repository(), script);
-    bench.engine.say_yes(asked, &ada(), None, &order)
+fn yes(bench: &Bench, asked: &StoredApproval) -> Result<Yes, EngineError> {
+    bench.engine.say_yes(asked, &ada(), None, &Profile::default_profile())
 }
 
 fn state(bench: &Bench, asked: &StoredApproval) -> ApprovalState {
@@ -61,13 +60,13 @@ fn a_yes_that_comes_too_late_is_none_and_nothing_of_the_trial_stays() {
     let asked = asks(&bench, &task, script);
     assert!(layer_is_there(&bench, &asked));
     let_time_pass(&bench);
-    let late = yes(&bench, &asked, script).expect_err("it is too late");
+    let late = yes(&bench, &asked).expect_err("it is too late");
     assert!(late.to_string().contains("has expired"), "{late}");
     assert_eq!(state(&bench, &asked), ApprovalState::Expired);
     assert!(!layer_is_there(&bench, &asked));
     let again = asks(&bench, &task, script);
     assert_ne!(again.id, asked.id, "it is asked for again");
-    assert_eq!(yes(&bench, &again, script).expect("in time"), Yes::Kept);
+    assert_eq!(yes(&bench, &again).expect("in time"), Yes::Kept);
 }
 
 #[test]
@@ -97,7 +96,7 @@ fn what_was_refused_or_taken_back_leaves_no_layer_and_what_was_kept_is_never_col
     }
     let script = "echo made > made";
     let asked = asks(&bench, &task, script);
-    assert_eq!(yes(&bench, &asked, script).expect("in time"), Yes::Kept);
+    assert_eq!(yes(&bench, &asked).expect("in time"), Yes::Kept);
     let_time_pass(&bench);
     bench.engine.collect_garbage(Duration::ZERO, false).expect("collects");
     assert!(layer_is_there(&bench, &asked), "the task stands on it");
@@ -109,13 +108,27 @@ fn a_yes_is_worth_nothing_when_the_task_went_on_or_ended() {
     let task = bench.live(&bench.repository());
     let (first, second) = ("echo one > one", "echo two > two");
     let (one, two) = (asks(&bench, &task, first), asks(&bench, &task, second));
-    assert_eq!(yes(&bench, &one, first).expect("in time"), Yes::Kept);
+    assert_eq!(yes(&bench, &one).expect("in time"), Yes::Kept);
     assert!(
-        matches!(yes(&bench, &two, second).expect("is answered"), Yes::Void(why) if why.contains("other layers"))
+        matches!(yes(&bench, &two).expect("is answered"), Yes::Void(why) if why.contains("other layers"))
     );
     let three = asks(&bench, &task, second);
     bench.engine.discard(&task).expect("is thrown away");
     assert_eq!(state(&bench, &three), ApprovalState::Void);
-    assert!(yes(&bench, &three, second).expect_err("is over").to_string().contains("is void already"));
+    assert!(yes(&bench, &three).expect_err("is over").to_string().contains("is void already"));
     assert!(!layer_is_there(&bench, &three));
+}
+
+#[test]
+fn who_was_ended_before_a_trial_was_closed_leaves_nothing_that_waits_for_ever() {
+    let bench = cautious();
+    let task = bench.live(&bench.repository());
+    let asked = asks(&bench, &task, "echo made > made");
+    let database = bench.directory.path().join("state/fumehood.db");
+    // The action has come to its end, and its request has not heard of it.
+    let sql = "UPDATE approvals SET state = 'trying'";
+    rusqlite::Connection::open(database).and_then(|database| database.execute_batch(sql)).expect("writes");
+    drop(Engine::open(config(&bench.directory)).expect("opens"));
+    assert_eq!(state(&bench, &asked), ApprovalState::Void);
+    assert!(!layer_is_there(&bench, &asked));
 }

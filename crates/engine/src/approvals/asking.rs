@@ -120,15 +120,6 @@ impl Engine {
         }
     }
 
-    /// Adds to the facts what people said yes to. What was said to a command without input covers none with one.
-    pub(crate) fn with_the_yes(facts: Facts, given: Option<&StoredApproval>) -> Result<Facts, EngineError> {
-        let approvals = match given {
-            Some(approval) => approval.approvals(&Moment::now()?),
-            None => Vec::new(),
-        };
-        Ok(Facts { approvals, ..facts })
-    }
-
     /// Decides what becomes of an action that needs somebody's yes.
     pub(crate) fn asks(
         &self,
@@ -206,12 +197,6 @@ impl Engine {
             closed: None,
         };
         Ok(Asks::New { approval: Box::new(approval), trial })
-    }
-
-    /// Returns the request whose trial an action is, while that is not over.
-    pub(crate) fn trial_of(&self, action: &ActionId) -> Result<Option<StoredApproval>, EngineError> {
-        let approval = self.store().read(|reader| reader.approval_of_action(action))?;
-        Ok(approval.filter(|approval| approval.state == ApprovalState::Trying))
     }
 }
 

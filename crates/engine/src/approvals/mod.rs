@@ -17,17 +17,18 @@ use model::action::{Action, Principal};
 use model::approval::{Answered, ApprovalAnswer};
 use model::event::Event;
 use model::task::{Task, TaskState};
-use model::{ActionId, ActionRequest, ApprovalState, Grant, OsText, Subject, TaskId, Timestamp};
+use model::{ActionId, ActionRequest, ApprovalState, Grant, OsText, Profile, Subject, TaskId, Timestamp};
 
 use crate::Engine;
 use crate::deadline::Moment;
 use crate::error::EngineError;
-use crate::handle::Order;
 use crate::layers::GIT_UPPER;
 use crate::store::{ActionState, ClientProcess, StoredAction, StoredApproval, StoredRequest};
 
 pub(crate) use asking::Asks;
 
+/// Why a request is worth nothing that has nothing to show.
+const CUT_OFF: &str = "its trial did not come to its end";
 /// The role that everybody has.
 const EVERYBODY: &str = "person";
 
@@ -80,7 +81,7 @@ impl StoredApproval {
     }
 
     /// Returns what the gate is told of the answers; nothing when their time is over.
-    fn approvals(&self, now: &Moment) -> Vec<Approval> {
+    pub(crate) fn approvals(&self, now: &Moment) -> Vec<Approval> {
         let Some(expires) = self.deadline.by_the_clock_of(self.asked, now) else { return Vec::new() };
         let of_one = |answer: &ApprovalAnswer| {
             let approver = answer.by.clone();
@@ -131,10 +132,10 @@ impl Engine {
         while let Some(directory) = open.pop() {
             for path in crate::recover::entries(&directory)? {
                 let is_directory = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-                let name = path.strip_prefix(&top).ok().and_then(|name| OsText::try_from(name).ok());
-                match name {
-                    Some(name) if !is_directory => found.push(name),
-                    _ => open.push(path),
+                if is_directory {
+                    open.push(path);
+                } else {
+                    found.extend(path.strip_prefix(&top).ok().and_then(|name| OsText::try_from(name).ok()));
                 }
             }
         }
@@ -157,7 +158,7 @@ impl Engine {
         self.record(&approval.subject(), &event, |_, _| Ok(()))
     }
 
-    /// Says yes to a request. `order` is what was ordered, with the profile as the settings have it now.
+    /// Says yes to a request. `profile` is the one that its action names, as the settings have it now.
     ///
     /// # Errors
     /// When the request cannot be answered any longer, the person has none of its roles, its task is busy, or the state
@@ -167,7 +168,7 @@ impl Engine {
         approval: &StoredApproval,
         by: &Approver,
         reason: Option<&str>,
-        order: &Order,
+        profile: &Profile,
     ) -> Result<Yes, EngineError> {
         let _alone = self.lock_idle(&approval.task)?;
         let now = Moment::now()?;
@@ -198,7 +199,7 @@ impl Engine {
             let until = approval.deadline.by_the_clock_of(approval.asked, &now);
             return Ok(Yes::MayRun(until.unwrap_or(now.wall)));
         }
-        self.keep_layer(&task, &stored, &with_it, &answer, order, &now)
+        self.keep_layer(&task, &stored, &with_it, &answer, profile, &now)
     }
 
     /// Says no to a request, or takes it or the yes to it back.
@@ -286,7 +287,7 @@ impl Engine {
         stored: &StoredAction,
         approval: &StoredApproval,
         answer: &ApprovalAnswer,
-        order: &Order,
+        profile: &Profile,
         now: &Moment,
     ) -> Result<Yes, EngineError> {
         let action = again(stored)?;
@@ -295,7 +296,7 @@ impl Engine {
             self.close(approval, ApprovalState::Void, &why, now)?;
             return Ok(Yes::Void(why));
         }
-        let mut facts = self.facts(order, &action)?;
+        let mut facts = self.facts(profile, &action)?;
         facts.approvals = approval.approvals(now);
         let decision = self.gate.decide(action, &facts);
         let granted = match &decision {
@@ -359,6 +360,19 @@ impl Engine {
             return Ok(Some(format!("its trial is {}", stored.state.name())));
         }
         self.moved_since(task, stored, approval)
+    }
+
+    /// Ends the requests whose trials did not come to their end: there is nothing to show. Who was ended between the two is
+    /// found here at the next start; another process may be quicker.
+    pub(crate) fn end_cut_off_trials(&self) -> Result<(), EngineError> {
+        let read = || self.store().read(|reader| reader.cut_off_trials());
+        for approval in read()? {
+            let ended = self.close(&approval, ApprovalState::Void, CUT_OFF, &Moment::now()?);
+            if ended.is_err() && read()?.iter().any(|other| other.id == approval.id) {
+                return ended;
+            }
+        }
+        Ok(())
     }
 
     /// Ends the requests of a task that nothing more can come of.

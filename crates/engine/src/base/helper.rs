@@ -62,14 +62,8 @@ impl Engine {
         if helper.sees != Sees::HostWritable {
             grant.workspace = WorkspaceAccess::ReadOnly;
         }
-        let order = Order {
-            request,
-            grant,
-            profile: helper.profile,
-            workspace: helper.workspace,
-            hidden: Vec::new(),
-            mutant: None,
-        };
+        let order =
+            Order { request, grant, profile: helper.profile, workspace: helper.workspace, mutant: None };
         let io = Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: None };
         let manner =
             Manner { service: Some(helper.service), on_layers: helper.sees == Sees::Task, call: None };

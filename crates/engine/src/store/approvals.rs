@@ -103,6 +103,15 @@ impl Reader<'_> {
         )
     }
 
+    /// Returns the requests that wait for the end of a trial whose action has come to its own.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn cut_off_trials(&self) -> Result<Vec<StoredApproval>, StoreError> {
+        let ended = "SELECT 1 FROM actions WHERE actions.id = approvals.action AND finished IS NOT NULL";
+        self.approvals_by(&format!("WHERE closed IS NULL AND state = 'trying' AND EXISTS ({ended})"), [])
+    }
+
     /// Returns the processes of agents that were seen since this boot.
     ///
     /// # Errors

@@ -122,7 +122,6 @@ impl Bench {
             grant: Grant::under(profile.clone()),
             profile,
             workspace: self.workspace(path),
-            hidden: Vec::new(),
             mutant: None,
         }
     }

@@ -3,17 +3,16 @@
 use std::time::Duration;
 
 use engine::store::{StoredAction, StoredApproval};
-use engine::{Approver, Engine, Moment, Order, Yes};
+use engine::{Approver, Engine, Moment, Yes};
 use model::approval::Answered;
 use model::event::Event;
-use model::{ActionRequest, ApprovalState, Effect, OsText, Tool, WorkspacePath};
+use model::{ApprovalState, Effect, OsText, Profile, Tool, WorkspacePath};
 
 use super::ancestry::not_a_person;
 use super::artifacts;
 use super::context::Context;
 use super::diff::patch_of_action;
 use super::look;
-use super::mutant;
 use super::policy::way_back;
 use super::repository::tightened;
 use crate::args::{
@@ -32,9 +31,13 @@ pub(super) fn list(context: &Context<'_>, args: &ApprovalsListArgs) -> Result<Ex
     let engine = context.engine()?;
     let now = Moment::now()?;
     let stored = engine.store().read(|reader| reader.approvals(!args.all))?;
-    let rows = stored.iter().map(|approval| row(&engine, approval, &now)).collect::<Result<Vec<_>, _>>()?;
-    let wanted = |row: &ApprovalRow| args.all || !row.state.is_final();
-    let document = ApprovalsDocument { approvals: rows.into_iter().filter(wanted).collect() };
+    let wanted = |approval: &&StoredApproval| args.all || !approval.state_at(&now).is_final();
+    let rows = stored.iter().filter(wanted).map(|approval| {
+        let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
+        let action = look::of_stored(&engine, &stored)?;
+        Ok(row(approval, &stored, &action, &now))
+    });
+    let document = ApprovalsDocument { approvals: rows.collect::<Result<_, CliError>>()? };
     context.console.answer(&document, |paint| render::approvals(&document, paint));
     Ok(Exit::Success)
 }
@@ -60,8 +63,8 @@ pub(super) fn approve(context: &Context<'_>, args: &ApprovalsApproveArgs) -> Res
     if !args.yes && !agrees(context, &engine, &approval)? {
         return Ok(Exit::Negative);
     }
-    let order = order(context, &engine, &approval)?;
-    let yes = engine.say_yes(&approval, &by, args.reason.as_deref(), &order)?;
+    let profile = profile(context, &engine, &approval)?;
+    let yes = engine.say_yes(&approval, &by, args.reason.as_deref(), &profile)?;
     let void = matches!(yes, Yes::Void(_));
     let document = answered(&engine, &approval, Some(yes))?;
     context.console.answer(&document, |paint| render::answered(&document, paint));
@@ -124,22 +127,13 @@ fn agrees(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> 
     Ok(context.console.ask("Say yes to exactly this?"))
 }
 
-/// Puts the order together again that was asked for, with the profile as the settings have it now.
-fn order(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> Result<Order, CliError> {
+/// Returns the profile that an action names, as the settings have it now.
+fn profile(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> Result<Profile, CliError> {
     let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
     let task = engine.store().read(|reader| reader.find_task(approval.task.as_str()))?;
     let workspace = context.workspace(Some(task.workspace.path.as_path()))?;
     let settings = tightened(context, engine, &task, &workspace)?;
-    let profile = settings.profile(Some(&stored.grant.profile.name))?.profile;
-    let request = ActionRequest {
-        principal: stored.request.principal,
-        tool: stored.request.tool,
-        directory: stored.request.directory,
-        environment: std::collections::BTreeMap::new(),
-        purpose: stored.request.purpose,
-    };
-    let mutant = mutant::chosen(&context.environment);
-    Ok(Order { request, grant: stored.grant, profile, workspace, hidden: Vec::new(), mutant })
+    Ok(settings.profile(Some(&stored.grant.profile.name))?.profile)
 }
 
 fn answered(engine: &Engine, before: &StoredApproval, yes: Option<Yes>) -> Result<AnswerDocument, CliError> {
@@ -159,9 +153,13 @@ fn answered(engine: &Engine, before: &StoredApproval, yes: Option<Yes>) -> Resul
     })
 }
 
-fn row(engine: &Engine, approval: &StoredApproval, now: &Moment) -> Result<ApprovalRow, CliError> {
-    let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
-    Ok(ApprovalRow {
+fn row(
+    approval: &StoredApproval,
+    stored: &StoredAction,
+    action: &ActionDocument,
+    now: &Moment,
+) -> ApprovalRow {
+    ApprovalRow {
         approval: approval.id.clone(),
         action: approval.action.clone(),
         task: approval.task.clone(),
@@ -169,10 +167,10 @@ fn row(engine: &Engine, approval: &StoredApproval, now: &Moment) -> Result<Appro
         asked: approval.asked,
         until: approval.deadline.by_the_clock_of(approval.asked, now).unwrap_or(approval.deadline.wall),
         by: who(&stored.request.principal),
-        command: look::of_stored(engine, &stored)?.command(),
+        command: action.command(),
         missing: if approval.state.is_final() { [].into() } else { approval.missing() },
         repeats: approval.repeats,
-    })
+    }
 }
 
 /// Puts everything together that is known of a request.
@@ -180,17 +178,19 @@ fn dossier(engine: &Engine, approval: &StoredApproval) -> Result<DossierDocument
     let now = Moment::now()?;
     let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
     let action = look::of_stored(engine, &stored)?;
-    let (reason_code, matched_rules) = asked_because(engine, &stored)?;
+    let records = engine.store().read(|reader| reader.records_of_action(&stored.task, &stored.id))?;
+    let events: Vec<Event> = records.iter().filter_map(|record| record.parse_event().ok()).collect();
+    let (reason_code, matched_rules) = asked_because(&events);
     let measured = measured(engine, approval, &action)?;
-    let declared = declared(engine, &stored)?;
+    let declared = declared(&events);
     Ok(DossierDocument {
-        approval: row(engine, approval, &now)?,
+        approval: row(approval, &stored, &action, &now),
         claimed_purpose: stored.request.purpose.clone(),
         grant: stored.grant.clone().into(),
         digest: approval.digest,
         reason_code,
         matched_rules,
-        way_back: furthest(measured.as_ref(), &declared),
+        way_back: furthest(measured.as_ref(), declared),
         effects: declared.iter().map(EffectRow::from).collect(),
         not_measured: not_measured(approval, measured.as_ref()),
         measured,
@@ -227,25 +227,20 @@ fn asked(stored: StoredAction) -> AskedPart {
 }
 
 /// Returns why policy wanted a yes, which a later decision does not change.
-fn asked_because(engine: &Engine, stored: &StoredAction) -> Result<(String, Vec<String>), CliError> {
-    let decided = events(engine, stored)?.into_iter().find_map(|event| match event {
-        Event::Decided { decision, .. } => Some((decision.reason, decision.rules)),
+fn asked_because(events: &[Event]) -> (String, Vec<String>) {
+    let decided = events.iter().find_map(|event| match event {
+        Event::Decided { decision, .. } => Some((decision.reason.clone(), decision.rules.clone())),
         _ => None,
     });
-    Ok(decided.unwrap_or_default())
+    decided.unwrap_or_default()
 }
 
-fn declared(engine: &Engine, stored: &StoredAction) -> Result<Vec<Effect>, CliError> {
-    let declared = events(engine, stored)?.into_iter().find_map(|event| match event {
-        Event::Requested { declared, .. } => Some(declared),
+fn declared(events: &[Event]) -> &[Effect] {
+    let declared = events.iter().find_map(|event| match event {
+        Event::Requested { declared, .. } => Some(declared.as_slice()),
         _ => None,
     });
-    Ok(declared.unwrap_or_default())
-}
-
-fn events(engine: &Engine, stored: &StoredAction) -> Result<Vec<Event>, CliError> {
-    let records = engine.store().read(|reader| reader.records_of_action(&stored.task, &stored.id))?;
-    Ok(records.iter().filter_map(|record| record.parse_event().ok()).collect())
+    declared.unwrap_or_default()
 }
 
 /// Returns what a trial did, when there was one. Its patch is gone with its layer when nobody said yes.

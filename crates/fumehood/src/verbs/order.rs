@@ -60,6 +60,7 @@ pub(super) fn order(
         grant.network = Network::Joined(action);
     }
     grant.terminal = wanted.terminal;
+    grant.hidden = hidden(engine, task, workspace, options)?;
     let request = ActionRequest {
         principal: wanted.principal,
         tool: Tool::Run { argv },
@@ -72,7 +73,6 @@ pub(super) fn order(
         grant,
         profile: holds.profile,
         workspace: workspace.clone(),
-        hidden: hidden(engine, task, workspace, options)?,
         mutant: mutant::chosen(&context.environment),
     })
 }

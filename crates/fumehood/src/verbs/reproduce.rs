@@ -114,7 +114,7 @@ fn again(
         purpose: Some(format!("reproduce {}", action.id)),
     };
     let mutant = mutant::chosen(&context.environment);
-    Ok(Order { request, grant, profile, workspace, hidden: Vec::new(), mutant })
+    Ok(Order { request, grant, profile, workspace, mutant })
 }
 
 /// Says what is known to be different before it runs.

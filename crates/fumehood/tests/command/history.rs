@@ -199,3 +199,14 @@ fn a_task_goes_on_after_a_kill_while_its_older_layers_are_merged() {
         assert_eq!(bench.run(&words).out, "1\n2\n3\n4\nn4\n", "after a kill at `{step}`");
     }
 }
+
+#[test]
+fn what_was_hidden_from_an_action_is_hidden_when_it_is_run_again() {
+    let bench = Bench::new();
+    let first = bench.run(&["run", "--hide", "README", "--", "cat", "README"]);
+    assert!(first.code != Some(0) && !first.out.contains("two"), "{first:?}");
+    let action = bench.newest();
+    let again = bench.run(&["reproduce", &action]);
+    assert_eq!(again.code, Some(0), "nothing differs: {again:?}");
+    assert!(!again.out.contains("two"), "{again:?}");
+}

@@ -72,7 +72,6 @@ fn one_action(engine: &Engine, workspace: &Workspace, number: u32) {
         grant: Grant::under(profile.clone()),
         profile,
         workspace: workspace.clone(),
-        hidden: Vec::new(),
         mutant: None,
     };
     let io = Io { stdin: None, stdout: Box::new(Silent), stderr: Box::new(Silent), controller: None };

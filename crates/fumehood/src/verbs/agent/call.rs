@@ -95,7 +95,6 @@ fn order(job: &Job<'_>, proposal: &Proposal) -> Order {
         grant,
         profile: job.holds.clone(),
         workspace: job.workspace.clone(),
-        hidden: Vec::new(),
         mutant: job.plan.mutant.clone(),
     }
 }
