@@ -9,8 +9,10 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod dead;
 mod decision;
 mod error;
+mod example;
 mod facts;
 mod gate;
 mod obligation;
@@ -21,10 +23,12 @@ mod settled;
 mod words;
 
 pub use apply::{Apply, ApplyMode, ApplySource};
+pub use dead::DeadRule;
 pub use decision::{
     Answer, ApprovalRequest, Authorization, Decision, Denial, Granted, Permit, ReceiptMismatch, Subject,
 };
 pub use error::{GateError, RulePlace};
+pub use example::{Example, Expected};
 pub use facts::{Approval, Classes, Facts, OtherAction, Progress, Remembered};
 pub use gate::Gate;
 pub use policy::{BUNDLES, DEFAULT_BUNDLE, Policy, SCHEMA};

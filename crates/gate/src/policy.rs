@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
 use cedar_policy::{
-    AuthorizationError, Authorizer, Decision as CedarDecision, Effect, Entities, PolicyId, PolicySet,
-    Request, Schema, ValidationMode, Validator,
+    AuthorizationError, Authorizer, Decision as CedarDecision, Effect, Entities, Policy as CedarPolicy,
+    PolicyId, PolicySet, Request, Schema, ValidationMode, Validator,
 };
 use model::{Canonical, Digest};
 
@@ -88,6 +88,19 @@ impl Policy {
         self.in_order(self.rules.keys()).into_iter().map(|rule| rule.id.as_str()).collect()
     }
 
+    /// Returns every rule with its annotations, in the order of the text.
+    pub(crate) fn annotated(&self) -> Vec<(&Rule, Vec<(&str, &str)>)> {
+        self.with_rules().into_iter().map(|(rule, policy)| (rule, policy.annotations().collect())).collect()
+    }
+
+    /// Returns every rule with its Cedar form, in the order of the text.
+    pub(crate) fn with_rules(&self) -> Vec<(&Rule, &CedarPolicy)> {
+        let rules = self.set.policies().filter_map(|policy| Some((self.rules.get(policy.id())?, policy)));
+        let mut rules: Vec<_> = rules.collect();
+        rules.sort_by_key(|(rule, _)| rule.number);
+        rules
+    }
+
     fn read(text: &str) -> Result<Self, GateError> {
         if text.trim().is_empty() {
             return Err(GateError::Empty);
@@ -100,9 +113,7 @@ impl Policy {
     }
 
     fn validate(&self) -> Result<(), GateError> {
-        let (schema, _) =
-            Schema::from_cedarschema_str(SCHEMA).map_err(|error| GateError::Schema(error.to_string()))?;
-        let result = Validator::new(schema).validate(&self.set, ValidationMode::Strict);
+        let result = Validator::new(schema()?).validate(&self.set, ValidationMode::Strict);
         let wrong = |id: &PolicyId, message: String| GateError::invalid(self.rules[id].place(), &message);
         let errors = result.validation_errors().map(|error| wrong(error.policy_id(), error.to_string()));
         // A warning tells of a rule that can never matter, or of a text that misleads its reader.
@@ -132,6 +143,12 @@ impl Policy {
         rules.sort_by_key(|rule| rule.number);
         rules
     }
+}
+
+/// Reads the schema.
+pub(crate) fn schema() -> Result<Schema, GateError> {
+    let read = Schema::from_cedarschema_str(SCHEMA);
+    read.map(|(schema, _)| schema).map_err(|error| GateError::Schema(error.to_string()))
 }
 
 fn read_rules(set: &PolicySet) -> Result<HashMap<PolicyId, Rule>, GateError> {

@@ -36,7 +36,17 @@ pub(crate) enum Remedy {
 }
 
 /// The annotations that the gate understands. Any other is an error, so that a slip of the pen is found.
-const KNOWN: [&str; 6] = ["id", "reason", "advice", "person_may_allow", "obligation", "approval"];
+const KNOWN: [&str; 9] = [
+    "id",
+    "reason",
+    "advice",
+    "person_may_allow",
+    "obligation",
+    "approval",
+    "allow_example",
+    "ask_example",
+    "deny_example",
+];
 
 impl Rule {
     /// Reads the annotations of the rule that stands at `number`.
@@ -57,6 +67,11 @@ impl Rule {
             Effect::Forbid => (annotations.advice()?, annotations.person_may_allow()?, annotations.remedy()?),
         };
         Ok(Self { id, number, reason, advice, person_may_allow, remedy, effect })
+    }
+
+    /// Tells whether it permits.
+    pub(crate) fn is_permit(&self) -> bool {
+        self.effect == Effect::Permit
     }
 
     /// Returns where this rule stands.

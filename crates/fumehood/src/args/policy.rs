@@ -18,7 +18,7 @@ pub struct PolicyArgs {
 pub enum PolicyVerb {
     /// Say what policy would answer to a request, without running anything
     Decide(PolicyDecideArgs),
-    /// Check a file of rules without using it
+    /// Check rules without using them: the schema, rules that decide nothing, and examples
     Check(PolicyCheckArgs),
     /// Write the rules of a bundle that ships with the program, or the schema
     Show(PolicyShowArgs),
@@ -32,7 +32,7 @@ Examples:
 
 The first word of the answer is `allow`, `ask` or `deny`; below it stand the reason and the effects that were read from
 the request. On standard input a request is one JSON object: `argv` (a list) or `shell` (a script), and where they
-matter `cwd` and `env`. Exit code 0 for `allow`, 1 for `ask` and `deny`.";
+matter `cwd`, `env` and more; docs/policy.md has all of it. Exit code 0 for `allow`, 1 for `ask` and `deny`.";
 
 /// Arguments of `policy decide`.
 #[derive(Debug, Args)]
@@ -77,18 +77,23 @@ pub struct RequestChoice {
 const POLICY_CHECK_EXAMPLES: &str = "\
 Examples:
   fumehood policy check ./rules.cedar
+  fumehood policy check --bundle cautious
   fumehood policy check ./rules.cedar --json
 
-Rules are Cedar, held strictly against the schema that `fumehood policy show schema` writes. Exit code 1 when something
-is wrong.";
+Rules are Cedar, held strictly against the schema that `fumehood policy show schema` writes. A rule that can never decide
+anything is found, and so is an example that does not hold: the requests in `@allow_example`, `@ask_example` and
+`@deny_example`, one a line, as a command or in the form of `policy decide --stdin`. Exit code 1 when something is found.";
 
 /// Arguments of `policy check`.
 #[derive(Debug, Args)]
 #[command(after_long_help = POLICY_CHECK_EXAMPLES)]
 pub struct PolicyCheckArgs {
-    /// The file
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
+    /// The file; by default the policy of your settings
+    #[arg(value_name = "FILE", conflicts_with = "bundle", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// A bundle that ships with the program
+    #[arg(long, value_name = "NAME")]
+    pub bundle: Option<String>,
 }
 
 const POLICY_SHOW_EXAMPLES: &str = "\

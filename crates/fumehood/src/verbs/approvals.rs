@@ -6,14 +6,14 @@ use engine::store::{StoredAction, StoredApproval};
 use engine::{Approver, Engine, Moment, Yes};
 use model::approval::Answered;
 use model::event::Event;
-use model::{ApprovalState, Effect, OsText, Profile, Tool, WorkspacePath};
+use model::{ApprovalState, Effect, OsText, Profile};
 
 use super::ancestry::not_a_person;
 use super::artifacts;
 use super::context::Context;
 use super::diff::patch_of_action;
 use super::look;
-use super::policy::way_back;
+use super::policy::{said, way_back};
 use super::repository::tightened;
 use crate::args::{
     ApprovalsApproveArgs, ApprovalsDenyArgs, ApprovalsListArgs, ApprovalsRevokeArgs, ApprovalsShowArgs,
@@ -201,19 +201,8 @@ fn dossier(engine: &Engine, approval: &StoredApproval) -> Result<DossierDocument
 }
 
 fn asked(stored: StoredAction) -> AskedPart {
-    let paths = |paths: Vec<WorkspacePath>| paths.into_iter().map(OsText::from).collect();
     let tool = stored.request.tool.name().to_owned();
-    let (argv, content) = match stored.request.tool {
-        Tool::Run { argv } => (argv, None),
-        Tool::Read { path } => (vec![path.into()], None),
-        Tool::List { path } => (paths(path.into_iter().collect()), None),
-        Tool::Search { pattern, path } => {
-            let path = path.into_iter().map(OsText::from);
-            (std::iter::once(OsText::literal(&pattern)).chain(path).collect(), None)
-        }
-        Tool::Write { path, content } => (vec![path.into()], Some(content)),
-        Tool::Patch { paths: files, diff } => (paths(files), Some(diff)),
-    };
+    let (argv, content) = said(stored.request.tool);
     let variable = |(name, _)| VariablePart { name, value: None };
     AskedPart {
         by: who(&stored.request.principal),

@@ -10,6 +10,7 @@ mod denials;
 mod history;
 mod joining;
 mod policy;
+mod policy_tools;
 mod programs;
 mod run;
 mod terminal;

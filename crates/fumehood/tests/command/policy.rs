@@ -24,7 +24,7 @@ fn rows(table: &str) -> Vec<(Value, Value)> {
 
 impl Bench {
     /// Asks with a request on standard input.
-    fn ask(&self, words: &[&str], request: &str) -> Answer {
+    pub(crate) fn ask(&self, words: &[&str], request: &str) -> Answer {
         let mut child = self
             .command(words)
             .stdin(Stdio::piped())

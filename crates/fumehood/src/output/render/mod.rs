@@ -21,7 +21,7 @@ pub use demo::demo;
 pub use diff::{applied, change_list, changes, diff, patch, taken_back};
 pub use doctor::doctor;
 pub use lists::{artifacts, config, gc, log, problems, task, tasks, undo};
-pub use policy::{decision, dossier};
+pub use policy::{decision, dossier, policy_check};
 pub use reproduce::reproduced;
 pub use why::why;
 

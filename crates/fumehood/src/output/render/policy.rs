@@ -6,7 +6,10 @@
 use model::OsText;
 use model::text::escape;
 
-use super::super::shape::{AskedPart, EffectRow, PolicyAnswer, PolicyDocument, WayBack, shell_word};
+use super::super::shape::{
+    AskedPart, EffectRow, FindingKind, FindingRow, PolicyAnswer, PolicyCheckDocument, PolicyDocument,
+    WayBack, shell_word,
+};
 use super::super::style::Paint;
 use super::approval::content;
 
@@ -37,6 +40,23 @@ pub fn decision(document: &PolicyDocument, paint: Paint) -> String {
     }
     text.push_str(&effects(&document.effects, NOTHING_RAN, paint));
     text
+}
+
+/// Writes what a check of rules found.
+pub fn policy_check(document: &PolicyCheckDocument, paint: Paint) -> String {
+    let rules_of = &document.rules_of;
+    if document.findings.is_empty() {
+        let (rules, examples) = (document.rules, document.examples);
+        let good = paint.good("nothing is wrong");
+        return format!("{good}: {rules_of}, {rules} rules, {examples} examples hold\n");
+    }
+    let kind = |kind| match kind {
+        FindingKind::Unusable => "unusable",
+        FindingKind::DeadRule => "dead rule",
+        FindingKind::Example => "example",
+    };
+    let line = |row: &FindingRow| format!("{}: {rules_of}: {}\n", paint.bad(kind(row.kind)), row.message);
+    document.findings.iter().map(line).collect()
 }
 
 /// Writes a request for the person who is to say yes or no to exactly that.

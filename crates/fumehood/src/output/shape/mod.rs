@@ -37,7 +37,10 @@ pub use approval::{
     StatsDocument,
 };
 pub use demo::{DemoCheck, DemoDocument};
-pub use policy::{AskedPart, EffectRow, PolicyAnswer, PolicyDocument, VariablePart, WayBack};
+pub use policy::{
+    AskedPart, EffectRow, FindingKind, FindingRow, PolicyAnswer, PolicyCheckDocument, PolicyDocument,
+    VariablePart, WayBack,
+};
 pub use reproduce::{Difference, ReproduceDocument, differences};
 pub use schemas::schemas;
 pub use why::{Cause, HIDDEN_STAYS, WhyDocument, why};

@@ -118,3 +118,37 @@ pub enum WayBack {
     /// What leaves the machine cannot be called back.
     Irreversible,
 }
+
+/// `policy check --json`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PolicyCheckDocument {
+    /// Which rules: a file or a bundle.
+    pub rules_of: String,
+    /// How many rules were read.
+    pub rules: usize,
+    /// How many examples were decided.
+    pub examples: usize,
+    /// What was found.
+    pub findings: Vec<FindingRow>,
+}
+
+/// Something that is wrong with rules.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FindingRow {
+    /// What kind of thing.
+    pub kind: FindingKind,
+    /// What it is, and what to do.
+    pub message: String,
+}
+
+/// What can be wrong with rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FindingKind {
+    /// They cannot be used, so everything would be denied.
+    Unusable,
+    /// A rule can never decide anything.
+    DeadRule,
+    /// An example gets another answer than it should.
+    Example,
+}

@@ -10,8 +10,8 @@ use serde_json::{Value as Json, json};
 use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
     ConfigDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument, ErrorDocument, GcDocument,
-    LogDocument, Name, PolicyDocument, ProblemsDocument, ReproduceDocument, StatsDocument, TaskDocument,
-    TaskRow, TasksDocument, UndoDocument, WhyDocument,
+    LogDocument, Name, PolicyCheckDocument, PolicyDocument, ProblemsDocument, ReproduceDocument,
+    StatsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -36,6 +36,7 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("fumehood.toml", crate::settings::schema()),
         ("gc", of::<GcDocument>()),
         ("log", of::<LogDocument>()),
+        ("policy-check", of::<PolicyCheckDocument>()),
         ("policy-decide", of::<PolicyDocument>()),
         ("reproduce", of::<ReproduceDocument>()),
         ("task", of::<TaskDocument>()),
