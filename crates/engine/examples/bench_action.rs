@@ -103,6 +103,7 @@ fn config(state_dir: &Path) -> Config {
         secrets: Vec::new(),
         service_manager: None,
         policy: engine::PolicySource::Bundle("default".to_owned()),
+        helper_profile: Profile::default_profile(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use gate::{Apply, ApplyMode, ApplySource, Approval, Decision, Permit, Subject as _};
+use gate::{Apply, ApplyMode, ApplySource, Approval, Decision, Gate, Permit, Subject as _};
 use inspect::protected::classify;
 use inspect::{Artifacts, Consent, Held, Inspection};
 use model::action::Principal;
@@ -69,6 +69,7 @@ impl Engine {
     /// # Errors
     /// When the task is busy, its layers cannot be read, or nothing could be written.
     pub fn apply_task(&self, task: &Task, order: ApplyOrder<'_>) -> Result<AppliedTask, EngineError> {
+        let gate = self.gate_of_task(task)?;
         let _one_at_a_time = self.lock_idle(&task.id)?;
         let Review { inspection, layers, .. } =
             self.review(task, Scope::ToApply { include_ignored: order.include_ignored })?;
@@ -76,7 +77,7 @@ impl Engine {
         let all = artifacts.items().len();
         let artifacts = artifacts.narrowed(|change| (order.only)(&change.path));
         let narrowed = artifacts.items().len() < all;
-        let (artifacts, refused) = self.permitted(task, &order, &layers, artifacts)?;
+        let (artifacts, refused) = self.permitted(task, &gate, &order, &layers, artifacts)?;
         let mut held: Vec<HeldBack> = held.iter().map(Held::record).collect();
         held.extend(refused);
         let names = layers.iter().map(|layer| layer.action.clone()).collect();
@@ -94,6 +95,7 @@ impl Engine {
     fn permitted(
         &self,
         task: &Task,
+        gate: &Gate,
         order: &ApplyOrder<'_>,
         layers: &[StoredLayer],
         artifacts: Artifacts,
@@ -104,8 +106,8 @@ impl Engine {
         }
         let mut refused = Vec::new();
         for (classes, changes) in groups {
-            let asked =
-                Asked { principal: &order.principal, mode: order.mode, consent: order.consent.as_ref() };
+            let consent = order.consent.as_ref();
+            let asked = Asked { gate, principal: &order.principal, mode: order.mode, consent };
             if let Err(why) = self.permit_group(task, &asked, layers, &classes, &changes)? {
                 refused.extend(changes.into_iter().map(|change| HeldBack {
                     path: change.path.into(),
@@ -135,7 +137,7 @@ impl Engine {
         let apply = Apply::new(asked.principal.clone(), asked.mode, source, changes, classes);
         let time = now();
         let approvals = approvals(asked, &apply, time);
-        let decision = self.gate.decide_apply(apply, &approvals, time);
+        let decision = asked.gate.decide_apply(apply, &approvals, time);
         let receipt = self.log.append(&about(&task.id), &decision.event(), time)?;
         Ok(match decision {
             Decision::Allow(yes) | Decision::Narrow(yes) => {
@@ -222,6 +224,7 @@ fn approvals(asked: &Asked<'_>, apply: &Apply, time: Timestamp) -> Vec<Approval>
 
 /// Who asks for changes to be written, and what they said.
 pub(crate) struct Asked<'a> {
+    pub(crate) gate: &'a Gate,
     pub(crate) principal: &'a Principal,
     pub(crate) mode: ApplyMode,
     pub(crate) consent: Option<&'a Consent>,

@@ -139,9 +139,13 @@ impl Engine {
         let fetched = git.fetched(&bundle);
         self.forget_artifacts(task, &bundle)?;
         let (finished, commit) = fetched?;
+        let gate = self.gate_of(task, git.workspace)?;
+        let consent = yes_of(person);
+        let (mode, consent) = (ApplyMode::Always, consent.as_ref());
+        let asked = Asked { gate: &gate, principal: person, mode, consent };
         let _one_at_a_time = self.lock_idle(&task.id)?;
         let imported = ImportedCommits { branch: branch_of(&task.id), commit, number };
-        let written = self.write_branch(task, git, &repository, &finished.action, &imported, person);
+        let written = self.write_branch(task, git, &repository, &finished.action, &imported, &asked);
         self.forget_layer(task, &finished.action)?;
         written?;
         Ok(Some(imported))
@@ -164,7 +168,7 @@ impl Engine {
         repository: &Repository,
         helper: &ActionId,
         imported: &ImportedCommits,
-        person: &Principal,
+        asked: &Asked<'_>,
     ) -> Result<(), EngineError> {
         let ImportedCommits { branch, commit, number } = imported.clone();
         let by = helper.clone();
@@ -177,7 +181,7 @@ impl Engine {
         check_branch(&artifacts, &file, &imported.commit)
             .map_err(|why| git.failed(format!("the fetched branch is not sound: {why}")))?;
         let changes = artifacts.items().iter().map(|item| repository.told(item.change())).collect();
-        self.permit_import(task, helper, changes, person)?.map_err(|why| git.failed(why))?;
+        self.permit_import(task, helper, changes, asked)?.map_err(|why| git.failed(why))?;
         let repository = repository.elsewhere()?;
         let intent = Intent::new(task, Purpose::Import { branch, commit, number, by, repository })?;
         let done = self.carry_out(task, &intent, |target| write(artifacts, &base, target))?;
@@ -217,16 +221,14 @@ impl Engine {
         task: &Task,
         helper: &ActionId,
         changes: Vec<Change>,
-        person: &Principal,
+        asked: &Asked<'_>,
     ) -> Result<Result<(), String>, EngineError> {
-        let consent = yes_of(person);
-        let asked = Asked { principal: person, mode: ApplyMode::Always, consent: consent.as_ref() };
         let layer = crate::store::StoredLayer {
             action: helper.clone(),
             home: task.id.clone(),
             state: crate::store::LayerState::Kept,
         };
-        Ok(match self.permit_group(task, &asked, &[layer], &[CLASS], &changes)? {
+        Ok(match self.permit_group(task, asked, &[layer], &[CLASS], &changes)? {
             Ok(permit) => {
                 drop(permit.spend());
                 Ok(())

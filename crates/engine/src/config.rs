@@ -5,7 +5,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use gate::{Gate, GateError, Policy};
+use model::Profile;
 use sandbox::Identity;
+
+use crate::rules::Checked;
 
 /// Which rules decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +24,22 @@ pub enum PolicySource {
 impl PolicySource {
     /// Opens a gate with these rules. Rules that cannot be used make one that denies everything, and says why.
     pub fn gate(&self) -> Gate {
+        self.gate_read_by(Policy::parse)
+    }
+
+    /// Opens a gate as [`PolicySource::gate`] does, and leaves out what was checked before.
+    pub(crate) fn gate_known_to(&self, checked: &Checked) -> Gate {
+        self.gate_read_by(|text| checked.of_operator(text))
+    }
+
+    fn gate_read_by(&self, read: impl FnOnce(&str) -> Result<Policy, GateError>) -> Gate {
         let policy = match self {
             Self::Bundle(name) => Policy::bundle(name).unwrap_or(Err(GateError::Missing)),
-            Self::Rules(text) => Policy::parse(text),
+            Self::Rules(text) => read(text),
             Self::Unusable(why) => Err(GateError::Unusable(why.clone())),
         };
         match policy {
-            Ok(policy) => Gate::new(policy, None),
+            Ok(policy) => Gate::new(policy),
             Err(error) => Gate::closed(&error),
         }
     }
@@ -40,6 +52,8 @@ pub struct Config {
     pub state_dir: PathBuf,
     /// Which rules decide.
     pub policy: PolicySource,
+    /// What helpers of ours may use, where they are not the caller's: the operator's, so it is never wider than policy.
+    pub helper_profile: Profile,
     /// Who runs commands when the caller is root and the workspace belongs to root.
     pub run_as: Identity,
     /// The caller's user name.

@@ -12,7 +12,7 @@ use model::{
 use sandbox::fail_point;
 use sandbox::{Io, Prepared, SandboxError};
 
-use crate::approvals::{Asks, closed};
+use crate::approvals::{Asking, Asks, closed};
 use crate::clock::{now, random};
 use crate::deadline::Moment;
 use crate::denials::Met;
@@ -123,6 +123,11 @@ impl Engine {
     ) -> Result<Outcome, EngineError> {
         self.refuse_secret_values(&order.request)?;
         self.make_task_directory(&task.id)?;
+        // A helper is ours, and it is one that reads what the repository says.
+        let gate = match manner.service {
+            Some(_) => self.gate.clone(),
+            None => self.gate_of(task, &order.workspace)?,
+        };
         let _one_at_a_time = Lock::take(&self.places().task(&task.id).join("lock"), waiting)?;
         let began = now();
         let start = Start::of(self, task, &order, manner)?;
@@ -145,10 +150,11 @@ impl Engine {
         let requested = self.requested(&action, &facts);
         let stored = action.clone();
         let decision = match manner.service {
-            Some(service) => self.gate.decide_internal(action, service, &facts),
-            None => self.gate.decide(action, &facts),
+            Some(service) => gate.decide_internal(action, service, &facts),
+            None => gate.decide(action, &facts),
         };
-        let ruled = self.ruled(decision, given, &stored, &facts, io.stdin.is_some())?;
+        let asking = Asking { gate: &gate, action: &stored, facts: &facts, with_input: io.stdin.is_some() };
+        let ruled = self.ruled(decision, given, &asking)?;
         run.trial = ruled.asks.as_ref().and_then(Asks::tried).cloned();
         // The action is about to be on the record: what is asked from here on is for its command.
         io.about_to_start();
@@ -184,15 +190,13 @@ impl Engine {
         &self,
         decision: Decision,
         given: Option<StoredApproval>,
-        action: &Action,
-        facts: &Facts,
-        with_input: bool,
+        asking: &Asking<'_>,
     ) -> Result<Ruled, EngineError> {
         let asks = match &decision {
-            Decision::RequireApproval(request) => Some(self.asks(action, facts, request, with_input)?),
+            Decision::RequireApproval(request) => Some(self.asks(asking, request)?),
             Decision::Allow(_) | Decision::Narrow(_) | Decision::Deny(_) => None,
         };
-        let met = self.after_decision(action, &decision)?;
+        let met = self.after_decision(asking.action, &decision)?;
         let spends = match &decision {
             Decision::Allow(_) | Decision::Narrow(_) => given,
             Decision::RequireApproval(_) | Decision::Deny(_) => None,

@@ -42,6 +42,7 @@ mod parked;
 mod recover;
 mod repository;
 mod review;
+mod rules;
 mod run;
 mod start;
 mod stop;
@@ -50,7 +51,7 @@ mod tracked;
 mod unapplying;
 mod workspace;
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use audit::Log;
 use gate::Gate;
@@ -59,7 +60,7 @@ use model::{Event, Subject, Timestamp};
 pub use agents::AtWork;
 pub use applying::{AppliedTask, ApplyOrder};
 pub use approvals::{Approver, Yes};
-pub use base::{CommittedFile, Helper, Sees};
+pub use base::{CommittedFile, Helper, REPOSITORY_RULES, REPOSITORY_SETTINGS, RepositoryFiles, Sees};
 pub use commits::ImportedCommits;
 pub use config::{Config, PolicySource};
 pub use deadline::{Deadline, Moment};
@@ -76,14 +77,19 @@ pub use sandbox::{Controller, Handle, Io, Phase, Request, Silent, Sink, Stream, 
 pub use tasks::TaskChoice;
 pub use workspace::Workspace;
 
+use base::Unmoved;
 use parked::Parked;
+use rules::{Checked, RepositoryGate};
 use store::Store;
 
 /// The control plane of one state directory.
 pub struct Engine {
     config: Config,
     log: Log<Store>,
-    gate: Gate,
+    /// The organisation's rules. What decides in a task is [`Engine::gate_of`].
+    gate: Arc<Gate>,
+    repository_gate: Mutex<RepositoryGate>,
+    repository_files: Mutex<Option<(Unmoved, RepositoryFiles)>>,
     settled: Vec<String>,
     /// Sandboxes that wait for an action, oldest first.
     parked: Mutex<Vec<Parked>>,
@@ -97,14 +103,22 @@ impl Engine {
     pub fn open(config: Config) -> Result<Self, EngineError> {
         // Reading the policy takes about as long as opening the state.
         let (gate, log) = std::thread::scope(|scope| {
-            let gate = scope.spawn(|| config.policy.gate());
+            let gate = scope.spawn(|| config.policy.gate_known_to(&Checked::in_state(&config.state_dir)));
             let log = Store::open(&config.state_dir).map_err(EngineError::from);
             let log = log.and_then(|store| Ok(Log::open(store)?));
             (gate.join(), log)
         });
         let gate = gate.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let log = log?;
-        let mut engine = Self { config, log, gate, settled: Vec::new(), parked: Mutex::default() };
+        let mut engine = Self {
+            config,
+            log,
+            gate: Arc::new(gate),
+            repository_gate: Mutex::default(),
+            repository_files: Mutex::default(),
+            settled: Vec::new(),
+            parked: Mutex::default(),
+        };
         engine.settled = engine.recover()?;
         Ok(engine)
     }
@@ -128,6 +142,10 @@ impl Engine {
     /// Returns how the engine was configured.
     pub fn config(&self) -> &Config {
         &self.config
+    }
+
+    pub(crate) fn repository_files_read(&self) -> MutexGuard<'_, Option<(Unmoved, RepositoryFiles)>> {
+        self.repository_files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends an event that nobody acts on by its receipt, together with the rows that go with it.

@@ -84,10 +84,11 @@ impl Engine {
 
     /// Builds a sandbox for an order, when policy would let it run.
     fn build_ahead(&self, task: &Task, order: &Order, start: Start) -> Result<Option<Parked>, EngineError> {
+        let gate = self.gate_of(task, &order.workspace)?;
         let run = Run::begin(self, start)?;
         let action = self.parse(&run, task, order)?;
         let facts = self.facts(&order.profile, &action)?;
-        let (Decision::Allow(yes) | Decision::Narrow(yes)) = self.gate.decide(action, &facts) else {
+        let (Decision::Allow(yes) | Decision::Narrow(yes)) = gate.decide(action, &facts) else {
             return Ok(None);
         };
         let prepared = match sandbox::prepare(self.spec(&run, yes.grant())?) {

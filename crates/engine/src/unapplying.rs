@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use gate::ApplyMode;
+use gate::{ApplyMode, Gate};
 use inspect::protected::classify;
 use model::action::Principal;
 use model::event::{Event, HeldBack};
@@ -42,11 +42,12 @@ impl Engine {
     /// # Errors
     /// When nothing was applied, the task is busy, or nothing could be taken back.
     pub fn undo_applied(&self, task: &Task, principal: &Principal) -> Result<AppliedTask, EngineError> {
+        let gate = self.gate_of_task(task)?;
         let _one_at_a_time = self.lock_idle(&task.id)?;
         let nothing =
             || EngineError::Nothing(format!("nothing of task {} is applied, or it was taken back", task.id));
         let (_, captured) = self.newest_capture(&task.id).ok_or_else(nothing)?;
-        if let Err(held) = self.may_take_back(task, principal)? {
+        if let Err(held) = self.may_take_back(task, &gate, principal)? {
             return Ok(AppliedTask { applied: Applied::default(), held, state: task.state });
         }
         let layers = self.store().read(|reader| reader.layers(&task.id))?;
@@ -59,6 +60,7 @@ impl Engine {
     fn may_take_back(
         &self,
         task: &Task,
+        gate: &Gate,
         principal: &Principal,
     ) -> Result<Result<(), Vec<HeldBack>>, EngineError> {
         let changes = self.last_written(&task.id)?;
@@ -66,7 +68,7 @@ impl Engine {
             changes.iter().flat_map(|change| classify(&change.path)).map(|class| class.code()).collect();
         let classes: Vec<&'static str> = classes.into_iter().collect();
         let consent = yes_of(principal);
-        let asked = Asked { principal, mode: ApplyMode::Always, consent: consent.as_ref() };
+        let asked = Asked { gate, principal, mode: ApplyMode::Always, consent: consent.as_ref() };
         Ok(match self.permit_group(task, &asked, &[], &classes, &changes)? {
             Ok(permit) => {
                 drop(permit.spend());

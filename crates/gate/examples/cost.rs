@@ -18,7 +18,7 @@ use model::{
 fn main() -> Result<(), Box<dyn Error>> {
     // The first in a process is what a one-shot run pays: tables that are made on first use are in it.
     let start = Instant::now();
-    let gate = Gate::new(Policy::default_bundle()?, None);
+    let gate = Gate::new(Policy::default_bundle()?);
     say("load the shipped bundle, the first in a process", start.elapsed(), "1 ms");
     let facts = Facts::new(Profile::default_profile(), Timestamp::from_nanos(1));
     let (run, write) = (run()?, write()?);
@@ -49,7 +49,7 @@ fn many(facts: &Facts) -> Result<(), Box<dyn Error>> {
              when {{ resource is Path && resource in Path::\"secret-{number}\" }};\n"
         )
     });
-    let gate = Gate::new(Policy::parse(&format!("{DEFAULT_BUNDLE}\n{}", rules.collect::<String>()))?, None);
+    let gate = Gate::new(Policy::parse(&format!("{DEFAULT_BUNDLE}\n{}", rules.collect::<String>()))?);
     // The workspace, and a path in directories; reading it is two questions.
     let path = WorkspacePath::parse(vec!["d"; 49].join("/"))?;
     let deep = action(&Tool::Read { path }, Network::Loopback)?;

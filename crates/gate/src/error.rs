@@ -21,10 +21,30 @@ pub enum GateError {
     Empty,
     /// The text holds rules, but none that permits.
     #[error(
-        "the policy holds no `permit`, so it would deny everything: every layer must permit what is to happen, \
-         a layer that only tightens starts with one `permit` for all and adds `forbid` rules"
+        "the policy holds no `permit`, so it would deny everything: to tighten one that ships with the program, take \
+         its text from `fumehood policy show` and add `forbid` rules to it"
     )]
     PermitsNothing,
+    /// A repository brings more rules than are asked at every action.
+    #[error("there are {found} rules, and a repository may have {most}: say the same with fewer")]
+    TooMany {
+        /// How many there may be.
+        most: usize,
+        /// How many there are.
+        found: usize,
+    },
+    /// A repository's own rules cannot be used.
+    #[error(
+        "the rules of the repository (`{file}` of commit {commit}) cannot be used, so everything is denied: {source}"
+    )]
+    Repository {
+        /// The commit that has them.
+        commit: String,
+        /// The file that they stand in.
+        file: &'static str,
+        /// What is wrong with them.
+        source: Box<GateError>,
+    },
     /// The text is no Cedar.
     #[error("the policy cannot be read: {0}")]
     Unreadable(String),

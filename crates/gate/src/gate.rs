@@ -4,6 +4,8 @@
 //! whole policy is asked again about the result. So Cedar decides about exactly the grant that is given in the
 //! end, and the rules about approvals live in the policy alone.
 
+use std::sync::Arc;
+
 use cedar_policy::Authorizer;
 use model::action::Principal;
 use model::grant::Network;
@@ -24,7 +26,7 @@ use crate::words::{About, put};
 /// that need more tries than this undo each other, and the refusal stands.
 const MOST_TRIES: usize = 8;
 
-/// Decides. Every layer of policy must permit; a layer can only take away.
+/// Decides. Every layer of policy is asked; a layer can only take away.
 pub struct Gate {
     layers: Layers,
     authorizer: Authorizer,
@@ -37,10 +39,40 @@ enum Layers {
     Closed(String),
 }
 
+#[derive(Clone)]
 struct Layer {
-    /// What stands before the ids of its rules in the record.
-    prefix: &'static str,
-    policy: Policy,
+    whose: LayerOf,
+    policy: Arc<Policy>,
+}
+
+/// Whose rules a layer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LayerOf {
+    /// The organisation's, or the operator's who stands for it. They say what is permitted.
+    Organisation,
+    /// The repository's own. They only forbid, so they are no layer that could permit.
+    Repository,
+    /// The task's, fixed when it was taken in. They must permit as well.
+    Task,
+}
+
+impl LayerOf {
+    /// Returns what stands before the ids of its rules in the record.
+    pub(crate) fn prefix(self) -> &'static str {
+        match self {
+            Self::Organisation => "",
+            Self::Repository => "repository/",
+            Self::Task => "task/",
+        }
+    }
+
+    /// Tells whether what none of its rules permits is refused.
+    fn must_permit(self) -> bool {
+        match self {
+            Self::Organisation | Self::Task => true,
+            Self::Repository => false,
+        }
+    }
 }
 
 /// Something to be decided.
@@ -61,21 +93,34 @@ struct ActionCase<'a> {
 }
 
 impl Gate {
-    /// Opens a gate with the organisation's policy and, where there is one, the repository's.
-    pub fn new(organisation: Policy, repository: Option<Policy>) -> Self {
-        let mut layers = vec![Layer { prefix: "", policy: organisation }];
-        layers.extend(repository.map(|policy| Layer { prefix: "repository/", policy }));
+    /// Opens a gate with the organisation's policy.
+    pub fn new(organisation: Policy) -> Self {
+        Self::open(vec![Layer { whose: LayerOf::Organisation, policy: Arc::new(organisation) }])
+    }
+
+    /// Returns a gate that asks one more policy. A closed gate stays closed.
+    #[must_use]
+    pub fn tightened_by(&self, whose: LayerOf, policy: Arc<Policy>) -> Self {
+        match &self.layers {
+            Layers::Open(layers) => {
+                Self::open(layers.iter().cloned().chain([Layer { whose, policy }]).collect())
+            }
+            Layers::Closed(why) => Self::shut(why.clone()),
+        }
+    }
+
+    fn open(layers: Vec<Layer>) -> Self {
         let digest = digest_of(&layers);
         Self { layers: Layers::Open(layers), authorizer: Authorizer::new(), digest }
     }
 
     /// Makes a gate that denies everything, because there is no policy that can be used.
     pub fn closed(error: &GateError) -> Self {
-        Self {
-            layers: Layers::Closed(error.to_string()),
-            authorizer: Authorizer::new(),
-            digest: digest_of(&[]),
-        }
+        Self::shut(error.to_string())
+    }
+
+    fn shut(why: String) -> Self {
+        Self { layers: Layers::Closed(why), authorizer: Authorizer::new(), digest: digest_of(&[]) }
     }
 
     /// Returns the digest over all layers of the policy.
@@ -230,12 +275,13 @@ impl Gate {
         };
         let (request, entities) = put(question, about, roles).map_err(|_| Cause::Unaskable)?;
         let (mut permits, mut forbids) = (Vec::new(), Vec::new());
-        for Layer { prefix, policy } in layers {
-            let cite = |rules: Vec<_>| rules.into_iter().map(|rule| Cited { prefix, rule });
+        for Layer { whose, policy } in layers {
+            let cite = |rules: Vec<_>| rules.into_iter().map(|rule| Cited { layer: *whose, rule });
             match policy.ask(&self.authorizer, &request, &entities) {
                 Ruling::Permitted(rules) => permits.extend(cite(rules)),
                 Ruling::Forbidden(rules) => forbids.extend(cite(rules)),
-                Ruling::Silent => return Err(Cause::Silent { prefix }),
+                Ruling::Silent if whose.must_permit() => return Err(Cause::Silent(*whose)),
+                Ruling::Silent => {}
                 Ruling::Failed(rules) => return Err(Cause::Failed(cite(rules).collect())),
             }
         }
@@ -250,8 +296,10 @@ fn within_the_walls(grant: Grant) -> Grant {
 
 fn digest_of(layers: &[Layer]) -> Digest {
     let digests: Vec<Digest> = layers.iter().map(|layer| layer.policy.digest()).collect();
-    let mut canonical = Canonical::new("fumehood policy layers 1");
-    canonical.list(digests.iter().map(|digest| digest.as_bytes().as_slice())).digest()
+    Canonical::new("fumehood policy layers 2")
+        .list(layers.iter().map(|layer| layer.whose.prefix().as_bytes()))
+        .list(digests.iter().map(|digest| digest.as_bytes().as_slice()))
+        .digest()
 }
 
 /// Does every obligation that the refusals name, and tells whether one of them changed anything.

@@ -30,6 +30,6 @@ pub use decision::{
 pub use error::{GateError, RulePlace};
 pub use example::{Example, Expected};
 pub use facts::{Approval, Classes, Facts, OtherAction, Progress, Remembered};
-pub use gate::Gate;
+pub use gate::{Gate, LayerOf};
 pub use policy::{BUNDLES, DEFAULT_BUNDLE, Policy, SCHEMA};
 pub use question::controls;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
 
 use cedar_policy::{
-    AuthorizationError, Authorizer, Decision as CedarDecision, Effect, Entities, Policy as CedarPolicy,
-    PolicyId, PolicySet, Request, Schema, ValidationMode, Validator,
+    AuthorizationError, Authorizer, Decision as CedarDecision, Entities, Policy as CedarPolicy, PolicyId,
+    PolicySet, Request, Schema, ValidationMode, Validator,
 };
 use model::{Canonical, Digest};
 
@@ -27,6 +27,9 @@ const CAUTIOUS: &str = concat!(
 
 /// The bundles that ship with the product, by their names.
 pub const BUNDLES: [(&str, &str); 2] = [("default", DEFAULT_BUNDLE), ("cautious", CAUTIOUS)];
+
+/// Every rule costs time at every action, and a repository's come from somebody else.
+const MOST_OF_REPOSITORY: usize = 200;
 
 /// A policy that can be used: it was read in full, and every rule has an id and a reason.
 #[derive(Debug, Clone)]
@@ -56,9 +59,56 @@ impl Policy {
     /// When it is empty, no Cedar, does not fit the schema, or a rule lacks an annotation or has one that is
     /// not known. Then nothing may be permitted: see [`Gate::closed`](crate::Gate::closed).
     pub fn parse(text: &str) -> Result<Self, GateError> {
-        let policy = Self::read(text)?;
+        let policy = Self::checked_before(text)?;
         policy.validate()?;
         Ok(policy)
+    }
+
+    /// Reads the rules that a repository brings along, and checks them as strictly. They only forbid, so that whatever
+    /// stands in a repository makes nothing possible that was not.
+    ///
+    /// # Errors
+    /// As for [`Policy::parse`], when one of them permits, and when there are more of them than are asked at every action.
+    pub fn of_repository(text: &str) -> Result<Self, GateError> {
+        let policy = Self::of_repository_checked_before(text)?;
+        policy.validate()?;
+        Ok(policy)
+    }
+
+    /// Reads rules of a repository that this build has checked before: it leaves out only what asks the schema, as
+    /// [`Policy::checked_before`].
+    ///
+    /// # Errors
+    /// As for [`Policy::of_repository`].
+    pub fn of_repository_checked_before(text: &str) -> Result<Self, GateError> {
+        let policy = Self::read(text)?;
+        if policy.rules.len() > MOST_OF_REPOSITORY {
+            return Err(GateError::TooMany { most: MOST_OF_REPOSITORY, found: policy.rules.len() });
+        }
+        if let Some(permit) = policy.in_order(policy.rules.keys()).into_iter().find(|rule| rule.is_permit()) {
+            let wrong = "is a `permit`, and a repository's own rules can only forbid: remove it".to_owned();
+            return Err(GateError::Rule { place: permit.place(), wrong });
+        }
+        Ok(policy)
+    }
+
+    /// Reads a policy that this build has checked before (see [`Policy::checked_as`]): it leaves out what asks the schema,
+    /// which takes longer than all decisions of a run.
+    ///
+    /// # Errors
+    /// When it is empty or no Cedar, or a rule lacks an annotation or has one that is not known.
+    pub fn checked_before(text: &str) -> Result<Self, GateError> {
+        let policy = Self::read(text)?;
+        match policy.rules.values().any(Rule::is_permit) {
+            true => Ok(policy),
+            false => Err(GateError::PermitsNothing),
+        }
+    }
+
+    /// Returns by what it is remembered that this build has checked this policy.
+    pub fn checked_as(&self) -> Digest {
+        let build = env!("CARGO_PKG_VERSION");
+        Canonical::new("fumehood checked 1").field(build.as_bytes()).field(self.digest.as_bytes()).digest()
     }
 
     /// Returns the policy that ships with the product.
@@ -69,13 +119,13 @@ impl Policy {
     /// # Errors
     /// Never for a product that passed its tests.
     pub fn default_bundle() -> Result<Self, GateError> {
-        Self::read(DEFAULT_BUNDLE)
+        Self::checked_before(DEFAULT_BUNDLE)
     }
 
     /// Returns a bundle that ships with the product; nothing when none has this name. Like the default one it is not
     /// checked again.
     pub fn bundle(name: &str) -> Option<Result<Self, GateError>> {
-        BUNDLES.iter().find(|(known, _)| *known == name).map(|(_, text)| Self::read(text))
+        BUNDLES.iter().find(|(known, _)| *known == name).map(|(_, text)| Self::checked_before(text))
     }
 
     /// Returns the digest over the schema and the text.
@@ -167,9 +217,5 @@ fn read_rules(set: &PolicySet) -> Result<HashMap<PolicyId, Rule>, GateError> {
         }
         rules.insert(policy.id().clone(), rule);
     }
-    match rules.values().any(|rule| rule.effect == Effect::Permit) {
-        true => Ok(rules),
-        false if rules.is_empty() => Err(GateError::Empty),
-        false => Err(GateError::PermitsNothing),
-    }
+    if rules.is_empty() { Err(GateError::Empty) } else { Ok(rules) }
 }

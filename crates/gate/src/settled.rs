@@ -7,6 +7,7 @@ use model::{Digest, Effect, Grant};
 
 use crate::decision::{ApprovalRequest, Authorization, Decision, Denial, Subject};
 use crate::facts::{Remembered, Roles};
+use crate::gate::LayerOf;
 use crate::rule::Rule;
 
 /// What to do where a task is frozen.
@@ -16,8 +17,8 @@ const FROZEN: &str = "wait for a person: what was denied was tried in too many o
 /// A rule, and the layer that it is in.
 #[derive(Clone, Copy)]
 pub(crate) struct Cited<'g> {
-    /// What stands before its id.
-    pub(crate) prefix: &'static str,
+    /// The layer.
+    pub(crate) layer: LayerOf,
     /// The rule.
     pub(crate) rule: &'g Rule,
 }
@@ -37,10 +38,7 @@ pub(crate) enum Cause<'g> {
     /// These rules forbid it.
     Forbidden(Vec<Cited<'g>>),
     /// No rule of a layer says anything.
-    Silent {
-        /// The layer.
-        prefix: &'static str,
-    },
+    Silent(LayerOf),
     /// These rules could not be evaluated.
     Failed(Vec<Cited<'g>>),
     /// It was denied before, in this task.
@@ -71,7 +69,7 @@ pub(crate) struct Settled {
 
 impl Cited<'_> {
     fn name(&self) -> String {
-        format!("{}{}", self.prefix, self.rule.id)
+        format!("{}{}", self.layer.prefix(), self.rule.id)
     }
 }
 
@@ -112,13 +110,13 @@ impl<'g> Refusal<'g> {
                 Some(Cited { rule, .. }) => (rule.reason.as_str(), rule.advice.as_str()),
                 None => ("no-rule-permits", "do without it"),
             },
-            Cause::Silent { prefix: "" } => (
+            Cause::Silent(LayerOf::Organisation | LayerOf::Repository) => (
                 "no-rule-permits",
                 "do without it, or ask whoever keeps the policy for a rule that permits it",
             ),
-            Cause::Silent { .. } => (
+            Cause::Silent(LayerOf::Task) => (
                 "no-rule-permits",
-                "do without it, or ask for a rule in the repository's policy: every layer must permit",
+                "do without it, or ask a person for a task that was taken in for more: nothing raises this one's",
             ),
             Cause::Failed(_) => {
                 ("policy-error", "tell whoever keeps the policy that this rule cannot be evaluated")
@@ -150,7 +148,7 @@ impl<'g> Refusal<'g> {
         match &self.cause {
             Cause::Forbidden(rules) => rules.iter().all(|cited| cited.rule.person_may_allow),
             Cause::Remembered(before) => before.person_may_allow,
-            Cause::Silent { .. } | Cause::Failed(_) | Cause::Closed(_) | Cause::Frozen(_) => true,
+            Cause::Silent(_) | Cause::Failed(_) | Cause::Closed(_) | Cause::Frozen(_) => true,
             Cause::Unaskable | Cause::WrongPrincipal | Cause::OtherProfile => false,
         }
     }

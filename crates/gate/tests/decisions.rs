@@ -10,7 +10,7 @@ use model::grant::{GrantedProgram, Input, Network, Programs, WorkspaceAccess};
 use model::{ActionId, Bytes, FileKind, Grant, Level, Profile, Timestamp, Tool};
 
 fn gate() -> Gate {
-    Gate::new(Policy::default_bundle().expect("the shipped bundle can be used"), None)
+    Gate::new(Policy::default_bundle().expect("the shipped bundle can be used"))
 }
 
 struct Row {

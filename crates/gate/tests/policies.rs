@@ -2,19 +2,26 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::*;
 use gate::{
-    ApplyMode, Approval, DEFAULT_BUNDLE, Decision, Facts, Gate, GateError, OtherAction, Policy, Progress,
-    Subject as _,
+    ApplyMode, Approval, DEFAULT_BUNDLE, Decision, Facts, Gate, GateError, LayerOf, OtherAction, Policy,
+    Progress, Subject as _,
 };
 use model::event::Verdict::{Allow, Deny, Narrow, RequireApproval};
 use model::grant::{Network, WorkspaceAccess};
 use model::{ActionId, Bytes, FileKind, Grant, Timestamp};
 
+const NEVER: &str = r#"forbid (principal, action == Action::"use-terminal", resource);"#;
 const ALL: &str = r#"@id("all") @reason("all") permit (principal, action, resource);"#;
 
 fn policy(rules: &[&str]) -> Policy {
     parse_policy(rules).expect("a policy")
+}
+
+fn of_repository(rules: &[&str]) -> Arc<Policy> {
+    Arc::new(Policy::of_repository(&rules.join("\n")).expect("rules of a repository"))
 }
 
 fn parse_policy(rules: &[&str]) -> Result<Policy, GateError> {
@@ -143,7 +150,7 @@ fn without_a_policy_that_can_be_used_everything_is_denied_and_recorded() {
 #[test]
 fn what_no_rule_permits_is_denied() {
     let only_read = r#"@id("read") @reason("read") permit (principal, action == Action::"read", resource);"#;
-    let gate = Gate::new(policy(&[only_read]), None);
+    let gate = Gate::new(policy(&[only_read]));
     let decision = gate.decide(action(user(), run(&["true"])), &facts());
     assert_eq!(decision.record().reason, "no-rule-permits");
     assert!(decision.record().rules.is_empty());
@@ -157,7 +164,7 @@ fn what_no_rule_permits_is_denied() {
 fn a_rule_that_cannot_be_evaluated_denies_whatever_the_others_say() {
     let overflow = r#"forbid (principal, action == Action::"widen-limit", resource)
         when { context.asked * 9223372036854775807 > 7 };"#;
-    let gate = Gate::new(policy(&[ALL, &forbid("too-much", "", overflow)]), None);
+    let gate = Gate::new(policy(&[ALL, &forbid("too-much", "", overflow)]));
     let mut asked = grant();
     asked.profile.limits.memory = Bytes::gib(64);
     let decision = gate.decide(parse(request(user(), run(&["make"])), asked), &facts());
@@ -167,38 +174,61 @@ fn a_rule_that_cannot_be_evaluated_denies_whatever_the_others_say() {
 }
 
 #[test]
-fn every_layer_must_permit() {
+fn a_repository_takes_away_and_gives_nothing() {
     let no_make = forbid(
         "no-make",
         "",
         r#"forbid (principal, action == Action::"run", resource) when { context.program.name == "make" };"#,
     );
-    let gate = Gate::new(default_bundle(), Some(policy(&[ALL, &no_make])));
+    let gate = Gate::new(default_bundle()).tightened_by(LayerOf::Repository, of_repository(&[&no_make]));
     let decide = |tool| gate.decide(action(agent(), tool), &facts()).record().clone();
-    assert_eq!(decide(run(&["cargo"])).rules, ["run-anything", "repository/all", "any-effect"]);
+    assert_eq!(decide(run(&["cargo"])).rules, ["run-anything", "any-effect"]);
     assert_eq!(decide(run(&["/usr/bin/make"])).rules, ["repository/no-make"]);
-    // What the organisation forbids stays forbidden, whatever a repository permits.
+    // What the organisation forbids stays forbidden.
     let hook = write(".git/hooks/x");
     let denied = gate.decide(action(agent(), hook.clone()), &facts_with(&hook, &["hooks"]));
     assert_eq!(denied.record().rules, ["protected-paths"]);
 }
 
 #[test]
+fn a_rule_of_a_repository_that_permits_is_refused_with_its_place() {
+    let error = Policy::of_repository(&format!("{}\n{ALL}", forbid("a", "", NEVER))).expect_err("permits");
+    assert_eq!(
+        error.to_string(),
+        "rule 2 (`all`) is a `permit`, and a repository's own rules can only forbid: remove it"
+    );
+    let many: String = (0..201).map(|n| forbid(&format!("r{n}"), "", NEVER)).collect();
+    let error = Policy::of_repository(&many).expect_err("too many").to_string();
+    assert_eq!(error, "there are 201 rules, and a repository may have 200: say the same with fewer");
+    for nothing in ["", "// nothing"] {
+        assert_eq!(Policy::of_repository(nothing).expect_err("says nothing"), GateError::Empty);
+    }
+    let unknown = r#"forbid (principal, action == Action::"fly", resource);"#;
+    assert!(matches!(Policy::of_repository(&forbid("a", "", unknown)), Err(GateError::Invalid { .. })));
+}
+
+#[test]
 fn a_layer_that_says_nothing_permits_nothing() {
     let only_read = r#"@id("read") @reason("read") permit (principal, action == Action::"read", resource);"#;
-    let gate = Gate::new(default_bundle(), Some(policy(&[only_read])));
+    let gate = Gate::new(default_bundle()).tightened_by(LayerOf::Task, Arc::new(policy(&[only_read])));
     let record = gate.decide(action(user(), run(&["true"])), &facts()).record().clone();
     assert_eq!((record.verdict, record.reason.as_str()), (Deny, "no-rule-permits"));
-    assert!(record.advice.contains("repository"), "{}", record.advice);
+    assert!(record.advice.contains("nothing raises this one's"), "{}", record.advice);
+    // Nor does a permit of the task stand in for one of the organisation.
+    let gate = Gate::new(policy(&[only_read])).tightened_by(LayerOf::Task, Arc::new(default_bundle()));
+    let record = gate.decide(action(user(), run(&["true"])), &facts()).record().clone();
+    assert_eq!((record.verdict, record.reason.as_str()), (Deny, "no-rule-permits"));
 }
 
 #[test]
 fn layers_in_another_order_are_another_policy() {
     let other = || policy(&[ALL]);
+    let with = |whose, policy| Gate::new(default_bundle()).tightened_by(whose, Arc::new(policy));
     let digests = [
-        Gate::new(default_bundle(), None).policy(),
-        Gate::new(default_bundle(), Some(other())).policy(),
-        Gate::new(other(), Some(default_bundle())).policy(),
+        Gate::new(default_bundle()).policy(),
+        with(LayerOf::Task, other()).policy(),
+        with(LayerOf::Repository, other()).policy(),
+        Gate::new(other()).tightened_by(LayerOf::Task, Arc::new(default_bundle())).policy(),
         Gate::closed(&GateError::Missing).policy(),
     ];
     for (at, digest) in digests.iter().enumerate() {
@@ -214,7 +244,7 @@ fn a_rule_can_narrow_to_reading_but_not_what_must_write() {
         r#"forbid (principal, action in [Action::"run", Action::"write"], resource)
            when { context.request.workspace == "read-write" };"#,
     );
-    let gate = Gate::new(policy(&[ALL, &read_only]), None);
+    let gate = Gate::new(policy(&[ALL, &read_only]));
     let decision = gate.decide(action(agent(), run(&["ls"])), &facts());
     let Decision::Narrow(authorization) = decision else { panic!("not narrowed") };
     assert_eq!(authorization.grant().workspace, WorkspaceAccess::ReadOnly);
@@ -230,7 +260,7 @@ fn a_rule_that_narrows_in_vain_denies() {
         r#"@obligation("narrow-network")"#,
         r#"forbid (principal, action == Action::"run", resource);"#,
     );
-    let gate = Gate::new(policy(&[ALL, &vain]), None);
+    let gate = Gate::new(policy(&[ALL, &vain]));
     let record = gate.decide(action(agent(), run(&["ls"])), &facts()).record().clone();
     assert_eq!((record.verdict, record.reason.as_str()), (Deny, "vain"));
 }
@@ -247,7 +277,7 @@ fn with_approvals() -> Gate {
         r#"@approval("operator")"#,
         r#"forbid (principal, action == Action::"widen-limit", resource);"#,
     );
-    Gate::new(policy(&[ALL, &by("operator", "ask-operator"), &by("security", "ask-security"), &never]), None)
+    Gate::new(policy(&[ALL, &by("operator", "ask-operator"), &by("security", "ask-security"), &never]))
 }
 
 #[test]
@@ -291,7 +321,7 @@ fn what_a_smaller_grant_settles_needs_nobodys_yes() {
         r#"@approval("person")"#,
         r#"forbid (principal, action == Action::"use-network", resource) unless { context.approvals.contains("person") };"#,
     );
-    let gate = Gate::new(policy(&[ALL, &ask, &narrow]), None);
+    let gate = Gate::new(policy(&[ALL, &ask, &narrow]));
     let asked = parse(request(agent(), run(&["curl"])), Grant { network: Network::Host, ..grant() });
     assert_eq!(gate.decide(asked, &facts()).record().verdict, Narrow);
 }
@@ -308,7 +338,7 @@ fn a_rule_can_name_a_directory_for_all_that_is_in_it() {
         "",
         r#"forbid (principal, action == Action::"read", resource) when { resource.name like "*.pem" };"#,
     );
-    let gate = Gate::new(policy(&[ALL, &vendored, &keys]), None);
+    let gate = Gate::new(policy(&[ALL, &vendored, &keys]));
     let decide = |tool: model::Tool| {
         let facts = facts_with(&tool, &[]);
         gate.decide(action(agent(), tool), &facts).record().rules.clone()
@@ -327,7 +357,7 @@ fn an_operator_can_widen_one_limit_up_to_a_number() {
         when { context.asked <= 17179869184 && context.profile_allows == 4294967296 };"#;
     let run_it = r#"@id("run") @reason("run")
         permit (principal, action in [Action::"run", Action::"effect"], resource);"#;
-    let gate = Gate::new(policy(&[run_it, memory]), None);
+    let gate = Gate::new(policy(&[run_it, memory]));
     let decide = |change: fn(&mut Grant)| {
         let mut asked = grant();
         change(&mut asked);
@@ -357,7 +387,7 @@ fn rules_see_the_program_its_environment_and_its_profile() {
     for (condition, holds) in rows {
         let rule =
             format!(r#"forbid (principal, action == Action::"run", resource) when {{ {condition} }};"#);
-        let gate = Gate::new(policy(&[ALL, &forbid("seen", "", &rule)]), None);
+        let gate = Gate::new(policy(&[ALL, &forbid("seen", "", &rule)]));
         let mut request = request(agent(), run(&["./tools/build.sh", "x"]));
         request.environment.insert("LD_PRELOAD".to_owned(), text("so.so"));
         let verdict = gate.decide(parse(request, grant()), &facts()).record().verdict;
@@ -367,7 +397,7 @@ fn rules_see_the_program_its_environment_and_its_profile() {
 
 #[test]
 fn a_yes_is_asked_for_and_a_narrowing_told_in_one_answer() {
-    let gate = Gate::new(default_bundle(), Some(with_review()));
+    let gate = Gate::new(default_bundle()).tightened_by(LayerOf::Repository, with_review());
     let asked = parse(request(agent(), run(&["make"])), Grant { network: Network::Host, ..grant() });
     let digest = asked.digest();
     let decision = gate.decide(asked, &facts());
@@ -379,13 +409,20 @@ fn a_yes_is_asked_for_and_a_narrowing_told_in_one_answer() {
     assert_ne!(apply.digest(), digest);
 }
 
-fn with_review() -> Policy {
+fn with_review() -> Arc<Policy> {
     let review = forbid(
         "review-runs",
         r#"@approval("reviewer")"#,
         r#"forbid (principal, action == Action::"run", resource) unless { context.approvals.contains("reviewer") };"#,
     );
-    policy(&[ALL, &review])
+    of_repository(&[&review])
+}
+
+#[test]
+fn a_closed_gate_is_not_opened_by_a_layer() {
+    let gate = Gate::closed(&GateError::Missing).tightened_by(LayerOf::Task, Arc::new(default_bundle()));
+    let record = gate.decide(action(user(), run(&["true"])), &facts()).record().clone();
+    assert_eq!((record.verdict, record.reason.as_str()), (Deny, "no-usable-policy"));
 }
 
 #[test]
@@ -394,12 +431,12 @@ fn a_policy_can_deny_what_the_shipped_one_lets_join() {
     let facts = Facts { joined: Some(joined), ..facts() };
     let network = Network::Joined(ActionId::from_random([9; 10]));
     let asked = || parse(request(agent(), run(&["curl"])), Grant { network: network.clone(), ..grant() });
-    assert!(matches!(Gate::new(default_bundle(), None).decide(asked(), &facts), Decision::Allow(_)));
+    assert!(matches!(Gate::new(default_bundle()).decide(asked(), &facts), Decision::Allow(_)));
 
     let no = r#"forbid (principal is Agent, action == Action::"join-network", resource);"#;
     let with = |annotations| {
         let rules = format!("{DEFAULT_BUNDLE}\n{}", forbid("alone", annotations, no));
-        Gate::new(Policy::parse(&rules).expect("fits the schema"), None).decide(asked(), &facts)
+        Gate::new(Policy::parse(&rules).expect("fits the schema")).decide(asked(), &facts)
     };
     let denied = with("");
     assert!(matches!(denied, Decision::Deny(_)));

@@ -3,17 +3,17 @@
 
 mod common;
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use common::*;
-use gate::{DEFAULT_BUNDLE, Decision, Facts, Gate, Policy};
+use gate::{DEFAULT_BUNDLE, Decision, Facts, Gate, LayerOf, Policy};
 use model::action::Principal;
 use model::grant::{Network, WorkspaceAccess};
 use model::{Action, ActionRequest, Bytes, Grant, Profile, Tool};
 use proptest::prelude::*;
 
-static DEFAULT: LazyLock<Gate> = LazyLock::new(|| Gate::new(Policy::default_bundle().expect("usable"), None));
+static DEFAULT: LazyLock<Gate> = LazyLock::new(|| Gate::new(Policy::default_bundle().expect("usable")));
 
 fn principals() -> impl Strategy<Value = Principal> {
     prop_oneof![Just(user()), Just(agent()), "[a-z]{1,8}".prop_map(Principal::Agent)]
@@ -132,15 +132,13 @@ proptest! {
     #[test]
     fn another_forbid_never_widens(case in cases(), forbid in forbids()) {
         let tighter = Policy::parse(&format!("{DEFAULT_BUNDLE}\n{forbid}")).expect("fits the schema");
-        never_wider(&Gate::new(tighter, None), &DEFAULT, case)?;
+        never_wider(&Gate::new(tighter), &DEFAULT, case)?;
     }
 
     #[test]
     fn a_repository_never_widens(case in cases(), forbid in forbids()) {
-        let all = r#"@id("all") @reason("all") permit (principal, action, resource);"#;
-        let repository = Policy::parse(&format!("{all}\n{forbid}")).expect("fits the schema");
-        let both = Gate::new(Policy::default_bundle().expect("usable"), Some(repository));
-        never_wider(&both, &DEFAULT, case)?;
+        let repository = Arc::new(Policy::of_repository(&forbid).expect("fits the schema"));
+        never_wider(&DEFAULT.tightened_by(LayerOf::Repository, repository), &DEFAULT, case)?;
     }
 
     #[test]

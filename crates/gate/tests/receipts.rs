@@ -8,7 +8,7 @@ use model::grant::Network;
 use model::{Action, Event, FileKind, Grant};
 
 fn gate() -> Gate {
-    Gate::new(Policy::default_bundle().expect("the shipped bundle can be used"), None)
+    Gate::new(Policy::default_bundle().expect("the shipped bundle can be used"))
 }
 
 fn allowed(action: Action) -> (Event, Authorization) {

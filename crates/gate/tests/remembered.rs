@@ -9,7 +9,7 @@ use model::event::Verdict;
 use model::{Effect, Place, Timestamp};
 
 fn gate() -> Gate {
-    Gate::new(Policy::default_bundle().expect("can be used"), None)
+    Gate::new(Policy::default_bundle().expect("can be used"))
 }
 
 fn remembered(effect: Effect) -> Remembered {

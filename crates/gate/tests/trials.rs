@@ -10,12 +10,12 @@ use model::id::LogId;
 use model::{Action, Effect, Grant, Place, Timestamp};
 
 fn cautious() -> Gate {
-    Gate::new(Policy::bundle("cautious").expect("is known").expect("can be used"), None)
+    Gate::new(Policy::bundle("cautious").expect("is known").expect("can be used"))
 }
 
 fn with(rules: &str) -> Gate {
     let text = Policy::bundle("cautious").map(|_| gate::BUNDLES[1].1).expect("is known");
-    Gate::new(Policy::parse(&format!("{text}\n{rules}")).expect("a policy"), None)
+    Gate::new(Policy::parse(&format!("{text}\n{rules}")).expect("a policy"))
 }
 
 /// A command that writes, and what is known of it.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use gate::{ApprovalRequest, Authorization, Decision, Facts};
+use gate::{ApprovalRequest, Authorization, Decision, Facts, Gate};
 use model::action::Action;
 use model::event::Event;
 use model::grant::Network;
@@ -24,6 +24,16 @@ const INPUT_AS_A_FILE: &str = "give it as a file of the workspace or with `--inp
 const HOLDS: Duration = Duration::from_hours(24);
 /// The most requests of one task that wait at once: nobody reads more with care.
 const MOST_OPEN: usize = 20;
+
+/// An action that may need somebody's yes, and what decides that.
+#[derive(Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) gate: &'a Gate,
+    pub(crate) action: &'a Action,
+    pub(crate) facts: &'a Facts,
+    /// Whether it is given input, which is part of no request.
+    pub(crate) with_input: bool,
+}
 
 /// What becomes of an action that needs a person's yes.
 #[derive(Debug)]
@@ -121,13 +131,8 @@ impl Engine {
     }
 
     /// Decides what becomes of an action that needs somebody's yes.
-    pub(crate) fn asks(
-        &self,
-        action: &Action,
-        facts: &Facts,
-        request: &ApprovalRequest,
-        with_input: bool,
-    ) -> Result<Asks, EngineError> {
+    pub(crate) fn asks(&self, asking: &Asking<'_>, request: &ApprovalRequest) -> Result<Asks, EngineError> {
+        let Asking { action, with_input, .. } = *asking;
         if let (true, Some(why)) = (with_input, not_to_be_tried(action)) {
             return Ok(Asks::NotAsked(format!(
                 "{why}, and what it reads is part of no request: {INPUT_AS_A_FILE}"
@@ -156,20 +161,19 @@ impl Engine {
             let why = format!("{MOST_OPEN} requests of the task wait for an answer already");
             return Ok(Asks::NotAsked(why));
         }
-        self.new_request(action, facts, request, &now, with_input)
+        self.new_request(asking, request, &now)
     }
 
     fn new_request(
         &self,
-        action: &Action,
-        facts: &Facts,
+        asking: &Asking<'_>,
         request: &ApprovalRequest,
         now: &Moment,
-        with_input: bool,
     ) -> Result<Asks, EngineError> {
+        let Asking { gate, action, facts, with_input } = *asking;
         let (trial, untried) = match not_to_be_tried(action) {
             Some(why) => (None, Some(why.to_owned())),
-            None => match self.gate.decide_trial(action.clone(), facts, request) {
+            None => match gate.decide_trial(action.clone(), facts, request) {
                 Decision::Allow(yes) | Decision::Narrow(yes) => (Some(Box::new(yes)), None),
                 other => {
                     let reason = &other.record().reason;

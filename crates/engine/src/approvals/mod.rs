@@ -12,7 +12,7 @@ mod moved;
 use std::collections::BTreeSet;
 
 use audit::Entry;
-use gate::{Approval, Decision};
+use gate::{Approval, Decision, Gate};
 use model::action::{Action, Principal};
 use model::approval::{Answered, ApprovalAnswer};
 use model::event::Event;
@@ -25,7 +25,7 @@ use crate::error::EngineError;
 use crate::layers::GIT_UPPER;
 use crate::store::{ActionState, ClientProcess, StoredAction, StoredApproval, StoredRequest};
 
-pub(crate) use asking::Asks;
+pub(crate) use asking::{Asking, Asks};
 
 /// Why a request is worth nothing that has nothing to show.
 const CUT_OFF: &str = "its trial did not come to its end";
@@ -101,6 +101,13 @@ impl StoredApproval {
     }
 }
 
+/// By what an action is decided again, with the yes to it.
+struct Deciding<'a> {
+    gate: &'a Gate,
+    profile: &'a Profile,
+    now: &'a Moment,
+}
+
 impl Engine {
     /// Notes processes through which an agent came: nothing that descends from one may answer for a person.
     ///
@@ -170,6 +177,8 @@ impl Engine {
         reason: Option<&str>,
         profile: &Profile,
     ) -> Result<Yes, EngineError> {
+        let task = self.store().read(|reader| reader.find_task(approval.task.as_str()))?;
+        let gate = self.gate_of_task(&task)?;
         let _alone = self.lock_idle(&approval.task)?;
         let now = Moment::now()?;
         let approval = self.answerable(approval, by, &[ApprovalState::Open], &now)?;
@@ -181,7 +190,6 @@ impl Engine {
             return Err(EngineError::Approval { approval: approval.id, why });
         }
         let answer = answer(by, Answered::Yes, roles, reason, &now);
-        let task = self.store().read(|reader| reader.find_task(approval.task.as_str()))?;
         let stored = self.store().read(|reader| reader.find_action(approval.action.as_str()))?;
         if let Some(why) = self.is_over(&task, &stored, &approval)? {
             self.close(&approval, ApprovalState::Void, &why, &now)?;
@@ -199,7 +207,8 @@ impl Engine {
             let until = approval.deadline.by_the_clock_of(approval.asked, &now);
             return Ok(Yes::MayRun(until.unwrap_or(now.wall)));
         }
-        self.keep_layer(&task, &stored, &with_it, &answer, profile, &now)
+        let deciding = Deciding { gate: &gate, profile, now: &now };
+        self.keep_layer(&task, &stored, &with_it, &answer, &deciding)
     }
 
     /// Says no to a request, or takes it or the yes to it back.
@@ -287,9 +296,9 @@ impl Engine {
         stored: &StoredAction,
         approval: &StoredApproval,
         answer: &ApprovalAnswer,
-        profile: &Profile,
-        now: &Moment,
+        deciding: &Deciding<'_>,
     ) -> Result<Yes, EngineError> {
+        let Deciding { gate, profile, now } = *deciding;
         let action = again(stored)?;
         if action.digest() != approval.digest {
             let why = "its request cannot be put together again as it was".to_owned();
@@ -298,7 +307,7 @@ impl Engine {
         }
         let mut facts = self.facts(profile, &action)?;
         facts.approvals = approval.approvals(now);
-        let decision = self.gate.decide(action, &facts);
+        let decision = gate.decide(action, &facts);
         let granted = match &decision {
             Decision::Allow(yes) | Decision::Narrow(yes) => Some(yes.grant()),
             Decision::RequireApproval(_) | Decision::Deny(_) => None,

@@ -1,14 +1,33 @@
-//! One small file as the current commit of a workspace has it, for what must not come from the working tree.
+//! What a repository says for itself: the few files at its top that we read, as a commit has them. What an agent, or
+//! anybody, writes to the working tree counts for nothing before it is committed on the host.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use model::Ending;
+use model::action::Base;
 use model::task::Task;
-use model::{Ending, Profile};
 
 use super::Git;
 use crate::error::EngineError;
+use crate::git_dirs;
 use crate::{Engine, Workspace};
+
+/// The settings of a repository, which can only tighten.
+pub const REPOSITORY_SETTINGS: &str = ".fumehood.toml";
+/// The rules of a repository, which can only forbid.
+pub const REPOSITORY_RULES: &str = ".fumehood.cedar";
+
+/// What a repository says for itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RepositoryFiles {
+    /// Its settings.
+    pub settings: Option<CommittedFile>,
+    /// Its rules.
+    pub rules: Option<CommittedFile>,
+}
 
 /// A file of a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,31 +49,100 @@ git cat-file blob "$commit:$1"
 /// More than any such file needs.
 const LARGEST: u64 = 1 << 20;
 
+/// By what a change of what a repository says is seen. While all of it stands still, so does what was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unmoved {
+    workspace: PathBuf,
+    commit: Option<String>,
+    /// Of the index, and of the files in the working tree.
+    stamps: [Option<(u64, u64, i64, i64)>; 3],
+}
+
 impl Engine {
-    /// Reads a file at the top of a workspace as its current commit has it. Git is asked, in a sandbox, only where the
-    /// working tree or the index have such a file: whoever took it out of both did so on the host, by hand. What git said
-    /// is kept for the task, as long as the commit is the same.
+    /// Reads what the repository of a task says for itself: as the commit has it that the task starts from or, where it
+    /// starts from the directory as it stands, the commit that is checked out there.
+    ///
+    /// Git is asked, in a sandbox, only where the working tree or the index have such a file: whoever took it out of both
+    /// did so on the host, by hand. What git said is kept for the task, as long as the commit is the same.
     ///
     /// # Errors
-    /// When git fails, or what was kept cannot be read or written.
-    pub fn committed_file(
+    /// When git fails, or what is there, or was kept, cannot be read or written.
+    pub fn repository_files(
         &self,
         task: &Task,
         workspace: &Workspace,
-        profile: &Profile,
+    ) -> Result<RepositoryFiles, EngineError> {
+        if let Base::Commit { commit } = &task.base {
+            let of_base = |name| self.file_of_base(task, commit, name);
+            return Ok(RepositoryFiles {
+                settings: of_base(REPOSITORY_SETTINGS)?,
+                rules: of_base(REPOSITORY_RULES)?,
+            });
+        }
+        if fs::symlink_metadata(workspace.path.join(".git")).is_err() {
+            return Ok(RepositoryFiles::default());
+        }
+        let unmoved = Unmoved::now(&workspace.path);
+        if let Some((_, files)) = self.repository_files_read().as_ref().filter(|(was, _)| *was == unmoved) {
+            return Ok(files.clone());
+        }
+        let index = Index::of(&workspace.path);
+        let committed = |name| self.committed_file(task, workspace, &index, unmoved.commit.as_deref(), name);
+        let files = RepositoryFiles {
+            settings: committed(REPOSITORY_SETTINGS)?,
+            rules: committed(REPOSITORY_RULES)?,
+        };
+        // Where the commit could not be told, nothing tells that it is another.
+        if unmoved.commit.is_some() {
+            *self.repository_files_read() = Some((unmoved, files.clone()));
+        }
+        Ok(files)
+    }
+
+    /// Reads a file of the commit that is checked out below a task.
+    fn file_of_base(
+        &self,
+        task: &Task,
+        commit: &str,
         name: &str,
     ) -> Result<Option<CommittedFile>, EngineError> {
-        let git_directory = workspace.path.join(".git");
-        if fs::symlink_metadata(&git_directory).is_err() || !may_be_there(&workspace.path, name) {
+        let path = self.base_of(task).join(name);
+        let mut options = File::options();
+        // A link would have somebody else's file read.
+        options.read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+        let file = match options.open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(EngineError::file("read", &path)(error)),
+        };
+        let mut text = String::new();
+        file.take(LARGEST + 1).read_to_string(&mut text).map_err(EngineError::file("read", &path))?;
+        if text.len() as u64 > LARGEST {
+            let why = format!("`{name}` of the commit is larger than 1 MiB");
+            return Err(EngineError::Base { path, why });
+        }
+        Ok(Some(CommittedFile { commit: commit.to_owned(), text }))
+    }
+
+    /// Reads a file of the commit that is checked out in the workspace.
+    fn committed_file(
+        &self,
+        task: &Task,
+        workspace: &Workspace,
+        index: &Index,
+        current: Option<&str>,
+        name: &str,
+    ) -> Result<Option<CommittedFile>, EngineError> {
+        if !index.may_have(name) && fs::symlink_metadata(workspace.path.join(name)).is_err() {
             return Ok(None);
         }
-        let current = current_commit(&git_directory);
-        let kept = current.as_ref().map(|commit| self.place_of_committed(task, commit, name));
+        let kept = current.map(|commit| self.place_of_committed(task, commit, name));
         if let (Some(commit), Some(text)) =
-            (&current, kept.as_ref().and_then(|kept| fs::read_to_string(kept).ok()))
+            (current, kept.as_ref().and_then(|kept| fs::read_to_string(kept).ok()))
         {
-            return Ok((!text.is_empty()).then(|| CommittedFile { commit: commit.clone(), text }));
+            return Ok((!text.is_empty()).then(|| CommittedFile { commit: commit.to_owned(), text }));
         }
+        let profile = &self.config().helper_profile;
         let found = Git { engine: self, task, workspace, profile }.committed(name)?;
         if let (Some(kept), Some(commit)) = (kept, current)
             && found.as_ref().is_none_or(|found| found.commit == commit)
@@ -89,27 +177,57 @@ impl Git<'_> {
     }
 }
 
-/// Tells whether the working tree or the index have a file. In an index of a form that cannot be searched, it may be.
-fn may_be_there(workspace: &Path, name: &str) -> bool {
-    if fs::symlink_metadata(workspace.join(name)).is_ok() {
-        return true;
-    }
-    match fs::read(workspace.join(".git/index")) {
-        Ok(index) => {
-            // Version 4 cuts what a name shares with the one before it.
-            let plain = index.starts_with(b"DIRC\0\0\0\x02") || index.starts_with(b"DIRC\0\0\0\x03");
-            !plain || index.windows(name.len()).any(|window| window == name.as_bytes())
+impl Unmoved {
+    fn now(workspace: &Path) -> Self {
+        let index = git_dirs::git_directory(workspace).join("index");
+        let files = [REPOSITORY_SETTINGS, REPOSITORY_RULES].map(|name| workspace.join(name));
+        let [settings, rules] = files.map(|file| stamp(&file));
+        Self {
+            workspace: workspace.to_owned(),
+            commit: current_commit(workspace),
+            stamps: [stamp(&index), settings, rules],
         }
-        Err(error) => error.kind() != std::io::ErrorKind::NotFound,
+    }
+}
+
+/// Returns by what another state of a file is told.
+fn stamp(path: &Path) -> Option<(u64, u64, i64, i64)> {
+    let metadata = fs::symlink_metadata(path).ok()?;
+    Some((metadata.ino(), metadata.size(), metadata.mtime(), metadata.mtime_nsec()))
+}
+
+/// What git's index says about names.
+struct Index(Option<Vec<u8>>);
+
+impl Index {
+    fn of(workspace: &Path) -> Self {
+        let read = fs::read(git_dirs::git_directory(workspace).join("index"));
+        Self(match read {
+            // Version 4 cuts what a name shares with the one before it.
+            Ok(index) if index.starts_with(b"DIRC\0\0\0\x02") || index.starts_with(b"DIRC\0\0\0\x03") => {
+                Some(index)
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Some(Vec::new()),
+            Ok(_) | Err(_) => None,
+        })
+    }
+
+    /// Tells whether it has a file. In an index of a form that cannot be searched, it may be there.
+    fn may_have(&self, name: &str) -> bool {
+        let has = |index: &Vec<u8>| memchr::memmem::find(index, name.as_bytes()).is_some();
+        self.0.as_ref().is_none_or(has)
     }
 }
 
 /// Returns the current commit where it can be read without git: a branch in a file of its own, or no branch at all.
-fn current_commit(git_directory: &Path) -> Option<String> {
-    let head = small(&git_directory.join("HEAD"))?;
+fn current_commit(workspace: &Path) -> Option<String> {
+    let own = git_dirs::git_directory(workspace);
+    let head = small(&own.join("HEAD"))?;
     let commit = match head.trim().strip_prefix("ref: ") {
         Some(branch) if branch.starts_with("refs/") && !branch.contains("..") => {
-            small(&git_directory.join(branch))?
+            // Of a linked worktree the branches lie in the repository behind it.
+            let shared = git_dirs::repository_of_worktree(workspace).unwrap_or(own);
+            small(&shared.join(branch))?
         }
         Some(_) => return None,
         None => head,
@@ -133,17 +251,18 @@ mod tests {
     #[test]
     fn the_current_commit_is_read_where_that_is_safe() {
         let directory = tempfile::tempdir().expect("a directory");
-        let git = directory.path();
+        let git = directory.path().join(".git");
         fs::create_dir_all(git.join("refs/heads")).expect("makes a directory");
         let commit = "0123456789abcdef0123456789abcdef01234567";
+        let current = || current_commit(directory.path());
         fs::write(git.join("HEAD"), "ref: refs/heads/main\n").expect("writes");
-        assert_eq!(current_commit(git), None, "a branch that is packed, or not born");
+        assert_eq!(current(), None, "a branch that is packed, or not born");
         fs::write(git.join("refs/heads/main"), format!("{commit}\n")).expect("writes");
-        assert_eq!(current_commit(git).as_deref(), Some(commit));
+        assert_eq!(current().as_deref(), Some(commit));
         fs::write(git.join("HEAD"), format!("{commit}\n")).expect("writes");
-        assert_eq!(current_commit(git).as_deref(), Some(commit));
+        assert_eq!(current().as_deref(), Some(commit));
         fs::write(git.join("HEAD"), "ref: ../../elsewhere\n").expect("writes");
-        assert_eq!(current_commit(git), None);
+        assert_eq!(current(), None);
     }
 
     #[test]
@@ -151,12 +270,35 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let top = directory.path();
         fs::create_dir(top.join(".git")).expect("makes a directory");
-        assert!(!may_be_there(top, ".fumehood.toml"));
-        fs::write(top.join(".git/index"), b"DIRC\0\0\0\x02....src/main.rs...").expect("writes");
-        assert!(!may_be_there(top, ".fumehood.toml"));
-        fs::write(top.join(".git/index"), b"DIRC\0\0\0\x02....\x00.fumehood.toml\0").expect("writes");
-        assert!(may_be_there(top, ".fumehood.toml"));
-        fs::write(top.join(".git/index"), b"DIRC\0\0\0\x04....").expect("writes");
-        assert!(may_be_there(top, ".fumehood.toml"), "it could be there in a form that is cut");
+        let may_have = || Index::of(top).may_have(REPOSITORY_RULES);
+        assert!(!may_have());
+        let write = |index: &[u8]| fs::write(top.join(".git/index"), index).expect("writes");
+        write(b"DIRC\0\0\0\x02....src/main.rs...");
+        assert!(!may_have());
+        write(b"DIRC\0\0\0\x02....\x00.fumehood.cedar\0");
+        assert!(may_have());
+        write(b"DIRC\0\0\0\x04....");
+        assert!(may_have(), "it could be there in a form that is cut");
+    }
+
+    #[test]
+    fn another_commit_index_or_file_is_seen() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let top = directory.path();
+        fs::create_dir_all(top.join(".git/refs/heads")).expect("makes a directory");
+        let mut known = vec![Unmoved::now(top)];
+        for (name, text) in [
+            (".git/HEAD", "0123456789abcdef0123456789abcdef01234567\n"),
+            (".git/HEAD", "1123456789abcdef0123456789abcdef01234567\n"),
+            (".git/index", "DIRC"),
+            (REPOSITORY_RULES, "x"),
+            (REPOSITORY_SETTINGS, "x"),
+        ] {
+            fs::write(top.join(name), text).expect("writes");
+            let now = Unmoved::now(top);
+            assert!(!known.contains(&now), "{name}");
+            known.push(now);
+        }
+        assert_eq!(known.last(), Some(&Unmoved::now(top)));
     }
 }

@@ -26,7 +26,8 @@ use crate::outcome::{Finished, Outcome};
 use crate::tasks::about;
 use crate::{Engine, Workspace};
 
-pub use committed::CommittedFile;
+pub(crate) use committed::Unmoved;
+pub use committed::{CommittedFile, REPOSITORY_RULES, REPOSITORY_SETTINGS, RepositoryFiles};
 pub use helper::{Helper, Sees};
 
 /// The name by which policy knows this helper.

@@ -32,6 +32,7 @@ pub(crate) fn config(directory: &TempDir) -> Config {
         secrets: Vec::new(),
         service_manager: None,
         policy: engine::PolicySource::Bundle("default".to_owned()),
+        helper_profile: Profile::default_profile(),
     }
 }
 

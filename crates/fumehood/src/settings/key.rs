@@ -130,7 +130,7 @@ pub(super) struct Key<T: 'static> {
 }
 
 /// The file name of a repository's own settings.
-pub const REPOSITORY_FILE: &str = ".fumehood.toml";
+pub const REPOSITORY_FILE: &str = engine::REPOSITORY_SETTINGS;
 
 /// Tables that a repository's own file may hold: they can only tighten.
 pub(super) const REPOSITORY_TABLES: [&str; 2] = ["ceiling", "minimum"];

@@ -74,6 +74,7 @@ impl<'c> Context<'c> {
         let config = engine::Config {
             state_dir,
             policy,
+            helper_profile: self.settings.profile(Some("default"))?.profile,
             run_as: Identity { uid: run_as, gid: run_as },
             user: self.user.name.clone(),
             home: self.user.home.clone(),

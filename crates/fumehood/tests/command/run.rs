@@ -348,6 +348,25 @@ fn who_interrupts_before_the_command_is_started_does_not_wait_for_it() {
 }
 
 #[test]
+fn a_repository_s_own_rules_take_away_and_their_check_says_what_is_wrong() {
+    let bench = Bench::new();
+    let rule = "@id(\"no-make\") @reason(\"no-make-here\") @advice(\"use `./build`\") @person_may_allow(\"true\")\n\
+                forbid (principal, action == Action::\"run-program\", resource) when { resource.name == \"make\" };\n";
+    bench.write(".fumehood.cedar", rule);
+    assert_eq!(bench.run(&["policy", "check", ".fumehood.cedar"]).code, Some(0));
+    assert_ne!(bench.run(&["run", "--", "make"]).code, Some(126), "the working tree does not count");
+    bench.commit();
+    let denied = bench.run(&["run", "--", "make"]);
+    assert_eq!(denied.code, Some(126));
+    assert!(denied.err.contains("use `./build`"), "{denied:?}");
+    let why = bench.run(&["why"]);
+    assert!(why.out.contains("repository/no-make") && why.out.contains("no-make-here"), "{why:?}");
+    bench.write(".fumehood.cedar", "@id(\"all\") @reason(\"all\") permit (principal, action, resource);");
+    let checked = bench.run(&["policy", "check", ".fumehood.cedar"]);
+    assert!(checked.code == Some(1) && checked.out.contains("can only forbid"), "{checked:?}");
+}
+
+#[test]
 fn a_repository_s_own_settings_count_as_its_commit_has_them() {
     let bench = Bench::new();
     bench.write(".fumehood.toml", "[ceiling]\nprocesses = 7\n");

@@ -91,6 +91,7 @@ fn config(bench: &Bench) -> Config {
         secrets: Vec::new(),
         service_manager: None,
         policy: engine::PolicySource::Bundle("default".to_owned()),
+        helper_profile: Profile::default_profile(),
     }
 }
 

@@ -64,7 +64,7 @@ impl Bench {
             environment: BTreeMap::new(),
             mutant: None,
             home: None,
-            gate: Gate::new(Policy::default_bundle().expect("the shipped policy"), None),
+            gate: Gate::new(Policy::default_bundle().expect("the shipped policy")),
             log: Log::open(MemoryStorage::new(id)).expect("a log"),
         }
     }

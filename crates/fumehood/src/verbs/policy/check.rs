@@ -3,7 +3,7 @@
 //! Examples are decided here, when rules are written or changed, and not at each run: starting a run stays as quick as
 //! it is.
 
-use gate::{Example, Expected, Gate, Policy};
+use gate::{Example, Expected, Gate};
 use model::text::escape;
 
 use super::asked::{Asked, Decided, Scene};
@@ -26,7 +26,7 @@ pub(crate) fn check(context: &Context<'_>, args: &PolicyCheckArgs) -> Result<Exi
 fn checked(rules: &Rules) -> Result<PolicyCheckDocument, CliError> {
     let mut document =
         PolicyCheckDocument { rules_of: rules.place.clone(), rules: 0, examples: 0, findings: Vec::new() };
-    let policy = match Policy::parse(rules.text()?) {
+    let policy = match rules.policy()? {
         Ok(policy) => policy,
         Err(error) => {
             document.findings.push(finding(FindingKind::Unusable, error.to_string()));
@@ -44,7 +44,7 @@ fn checked(rules: &Rules) -> Result<PolicyCheckDocument, CliError> {
     match policy.examples() {
         Ok(examples) => {
             document.examples = examples.len();
-            let gate = Gate::new(policy, None);
+            let gate = rules.gate();
             let wrong = examples.iter().filter_map(|example| broken(&gate, example));
             document.findings.extend(wrong.map(|message| finding(FindingKind::Example, message)));
         }
@@ -72,7 +72,9 @@ fn broken(gate: &Gate, example: &Example) -> Option<String> {
             because(&decided)
         ));
     }
-    let named = decided.record.rules.contains(&example.rule_id);
+    // Before the id of a repository's own rule stands whose it is.
+    let is_this = |rule: &String| rule.rsplit('/').next() == Some(example.rule_id.as_str());
+    let named = decided.record.rules.iter().any(is_this);
     let verb = if example.expected == Expected::Allow { "allow" } else { "decide" };
     (example.rule_decides && !named)
         .then(|| format!("{head} gets its answer, but this rule does not {verb} it ({})", because(&decided)))
@@ -90,13 +92,13 @@ fn because(decided: &Decided) -> String {
 
 #[cfg(test)]
 mod tests {
-    use gate::BUNDLES;
+    use gate::{BUNDLES, Policy};
 
     use super::*;
 
     fn findings(text: &str) -> Vec<String> {
         let source = engine::PolicySource::Rules(text.to_owned());
-        let rules = Rules { place: "rules".to_owned(), source };
+        let rules = Rules { place: "rules".to_owned(), source, under: None };
         checked(&rules).expect("there is a text").findings.into_iter().map(|row| row.message).collect()
     }
 

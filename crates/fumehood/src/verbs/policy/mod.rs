@@ -7,11 +7,12 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use asked::{ActionCase, ApplyCase, Asked, Case, Decided, Scene};
 pub(super) use check::check;
-use engine::PolicySource;
-use gate::{BUNDLES, Gate, GateError, SCHEMA};
+use engine::{PolicySource, REPOSITORY_RULES};
+use gate::{BUNDLES, Gate, GateError, LayerOf, Policy, SCHEMA};
 use model::action::Principal;
 use model::text::escape;
 use model::{Effect, Grant, OsText, Tool, WorkspacePath};
@@ -59,6 +60,8 @@ pub(super) struct Rules {
     /// Where they come from, for people.
     pub(super) place: String,
     source: PolicySource,
+    /// The organisation's rules, where these are a repository's own, which cannot permit.
+    under: Option<PolicySource>,
 }
 
 impl Rules {
@@ -69,10 +72,10 @@ impl Rules {
     fn of(context: &Context<'_>, choice: &RulesChoice) -> Result<Self, CliError> {
         match (&choice.bundle, &choice.file) {
             (Some(name), _) => Self::named(name),
-            (None, Some(file)) => Self::file(file),
+            (None, Some(file)) => Self::file(context, file),
             (None, None) => {
                 let place = format!("policy of the settings, `{}`", escape(&context.settings.policy.value));
-                Ok(Self { place, source: context.policy() })
+                Ok(Self { place, source: context.policy(), under: None })
             }
         }
     }
@@ -80,13 +83,21 @@ impl Rules {
     /// Returns a bundle.
     fn named(name: &str) -> Result<Self, CliError> {
         let source = bundle(name, Origin::Flag("--bundle"))?;
-        Ok(Self { place: format!("bundle `{}`", escape(name)), source })
+        Ok(Self { place: format!("bundle `{}`", escape(name)), source, under: None })
     }
 
-    /// Returns the rules of a file.
-    fn file(file: &Path) -> Result<Self, CliError> {
+    /// Returns the rules of a file. By its name a repository's own is known for what it is.
+    fn file(context: &Context<'_>, file: &Path) -> Result<Self, CliError> {
         let place = escape(&file.to_string_lossy()).into_owned();
-        Ok(Self { place, source: PolicySource::Rules(text_of(file)?) })
+        let is_of_repository = file.file_name().is_some_and(|name| name == REPOSITORY_RULES);
+        let under = is_of_repository.then(|| context.policy());
+        Ok(Self { place, source: PolicySource::Rules(text_of(file)?), under })
+    }
+
+    /// Reads them as what they are.
+    fn policy(&self) -> Result<Result<Policy, GateError>, CliError> {
+        let read = if self.under.is_some() { Policy::of_repository } else { Policy::parse };
+        self.text().map(read)
     }
 
     /// Returns their text.
@@ -106,7 +117,13 @@ impl Rules {
 
     /// Opens a gate with them; one that denies everything where they cannot be used.
     fn gate(&self) -> Gate {
-        self.source.gate()
+        let (Some(under), PolicySource::Rules(text)) = (&self.under, &self.source) else {
+            return self.source.gate();
+        };
+        match Policy::of_repository(text) {
+            Ok(policy) => under.gate().tightened_by(LayerOf::Repository, Arc::new(policy)),
+            Err(error) => Gate::closed(&error),
+        }
     }
 }
 
