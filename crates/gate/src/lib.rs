@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod bundles;
 mod dead;
 mod decision;
 mod error;
@@ -23,6 +24,7 @@ mod settled;
 mod words;
 
 pub use apply::{Apply, ApplyMode, ApplySource};
+pub use bundles::{BUNDLES, DEFAULT_BUNDLE};
 pub use dead::DeadRule;
 pub use decision::{
     Answer, ApprovalRequest, Authorization, Decision, Denial, Granted, Permit, ReceiptMismatch, Subject,
@@ -31,5 +33,5 @@ pub use error::{GateError, RulePlace};
 pub use example::{Example, Expected};
 pub use facts::{Approval, Classes, Facts, OtherAction, Progress, Remembered};
 pub use gate::{Gate, LayerOf};
-pub use policy::{BUNDLES, DEFAULT_BUNDLE, Policy, SCHEMA};
+pub use policy::{Policy, SCHEMA};
 pub use question::controls;

@@ -9,24 +9,12 @@ use cedar_policy::{
 };
 use model::{Canonical, Digest};
 
+use crate::bundles::{BUNDLES, DEFAULT_BUNDLE};
 use crate::error::GateError;
 use crate::rule::Rule;
 
 /// The schema: the questions that every policy answers.
 pub const SCHEMA: &str = include_str!("../policies/fumehood.cedarschema");
-
-/// The text of the bundle that ships with the product.
-pub const DEFAULT_BUNDLE: &str = include_str!("../policies/default.cedar");
-
-/// What `cautious` adds to the default bundle.
-const CAUTIOUS: &str = concat!(
-    "// The bundle `cautious`: the rules of `default`, and at the end what it adds to them.\n\n",
-    include_str!("../policies/default.cedar"),
-    include_str!("../policies/cautious.cedar")
-);
-
-/// The bundles that ship with the product, by their names.
-pub const BUNDLES: [(&str, &str); 2] = [("default", DEFAULT_BUNDLE), ("cautious", CAUTIOUS)];
 
 /// Every rule costs time at every action, and a repository's come from somebody else.
 const MOST_OF_REPOSITORY: usize = 200;

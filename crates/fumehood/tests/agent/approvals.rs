@@ -7,10 +7,38 @@ use serde_json::{Value, json};
 use crate::bench::{Bench, answer};
 
 fn cautious() -> Bench {
+    under("cautious")
+}
+
+/// Returns a bench whose settings name this policy.
+fn under(policy: &str) -> Bench {
     let bench = Bench::new();
     std::fs::create_dir_all(bench.path("home/.config/fumehood")).expect("a directory");
-    bench.file("home/.config/fumehood/fumehood.toml", "policy = \"cautious\"\n");
+    bench.file("home/.config/fumehood/fumehood.toml", &format!("policy = \"{policy}\"\n"));
     bench
+}
+
+#[test]
+fn at_level_1_an_agent_reads_and_does_nothing_else() {
+    let bench = under("level-1");
+    let calls = [
+        ("list_directory", json!({})),
+        ("run_command", json!({ "command": "cat a.txt" })),
+        ("write_file", json!({ "path": "b.txt", "content": "x" })),
+        ("finish", json!({ "summary": "done" })),
+    ];
+    let transcript = bench.transcript(&calls).to_str().expect("text").to_owned();
+    let (code, document) = bench.json(&["agent", "--json", "--replay", &transcript, "look"]);
+    assert_eq!((code, &document["changes"]), (0, &json!([])), "{document:#}");
+    let (_, log) = bench.json(&["log", &bench.task(), "--json"]);
+    let rows = log["log"].as_array().cloned().unwrap_or_default();
+    let reasons: Vec<Value> = rows.iter().map(|row| reason(&bench, row)).collect();
+    assert_eq!(reasons, ["inside-the-sandbox", "level-runs-nothing", "level-writes-nothing"], "{log:#}");
+}
+
+fn reason(bench: &Bench, row: &Value) -> Value {
+    let (_, shown) = bench.json(&["show", row["action"].as_str().expect("an id"), "--json"]);
+    shown["decision"]["reason"].clone()
 }
 
 fn transcript(bench: &Bench) -> String {
