@@ -1,7 +1,7 @@
 //! Takes secrets out of text before a model reads it.
 //!
-//! Guarantees: every known value is found as it stands, as it stands inside JSON, in hexadecimal digits and in
-//! base64 (also in the middle of a longer encoding); text with the shape of a well-known kind of key is found
+//! Guarantees: every known value is found as it stands, as it stands inside JSON, in hexadecimal digits, in percent signs
+//! and in base64 (also in the middle of a longer encoding); text with the shape of a well-known kind of key is found
 //! without knowing it; taking out is idempotent, and leaves the JSON around a value intact.
 //! Leaves to others: values that were changed on purpose (reversed, split, compressed). What must not be read by a
 //! model must not be readable in the sandbox; this is the second wall.
@@ -97,10 +97,11 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// Returns the mark in a text that stands where a secret was taken out, if there is one.
+/// Returns the mark in a text that stands where a secret was taken out, by us or before it was kept, if there is one.
 pub(crate) fn mark_in(text: &str) -> Option<String> {
     let kinds = SHAPES.iter().map(|(kind, _)| *kind).chain([OWN, NAMED]);
-    kinds.map(mark).find(|mark| text.contains(mark.as_str()))
+    let ours = kinds.map(mark).find(|mark| text.contains(mark.as_str()));
+    ours.or_else(|| model::redaction::token_in(text).map(str::to_owned))
 }
 
 fn mark(kind: &str) -> String {
@@ -134,41 +135,12 @@ fn searcher(kind: &'static str, values: &[Secret]) -> Result<Option<(&'static st
     Ok(Some((kind, searcher)))
 }
 
-/// Returns the forms in which a value is looked for.
-fn forms_of(value: &str) -> Vec<String> {
-    let hex: String = value.bytes().map(|byte| format!("{byte:02x}")).collect();
-    let encoded = [hex.to_uppercase(), hex].into_iter().chain(base64_cores(value.as_bytes()));
-    let mut forms: Vec<String> = encoded.filter(|form| form.len() >= SHORTEST_FORM).collect();
-    forms.push(inside_json(value));
-    forms.push(value.to_owned());
-    forms
-}
-
-fn inside_json(value: &str) -> String {
-    let quoted = serde_json::Value::from(value).to_string();
-    quoted[1..quoted.len() - 1].to_owned()
-}
-
-/// Returns what the base64 of any text that holds these bytes must hold, for each of the three places at which
-/// they can begin in a group: the groups that lie wholly inside them.
-fn base64_cores(bytes: &[u8]) -> Vec<String> {
-    let whole_groups = |skip: usize| {
-        let rest = bytes.get(skip..).unwrap_or(&[]);
-        base64(&rest[..rest.len() / 3 * 3])
-    };
-    let plain: Vec<String> = (0..3).map(whole_groups).collect();
-    let for_urls = plain.iter().map(|form| form.replace('+', "-").replace('/', "_"));
-    for_urls.collect::<Vec<_>>().into_iter().chain(plain).collect()
-}
-
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let digit = |bits: u32, place: u32| char::from(DIGITS[(bits >> (place * 6)) as usize & 63]);
-    let group = |group: &[u8]| {
-        let bits = group.iter().fold(0u32, |bits, byte| (bits << 8) | u32::from(*byte));
-        [3, 2, 1, 0].map(|place| digit(bits, place))
-    };
-    bytes.chunks_exact(3).flat_map(group).collect()
+/// Returns the forms in which a value is looked for. A short form of it would be found in ordinary words.
+fn forms_of(value: &str) -> impl Iterator<Item = String> {
+    let forms = model::redaction::forms_of(value.as_bytes()).into_iter();
+    let forms = forms.filter_map(|form| String::from_utf8(form.bytes).ok());
+    // What JSON has another form for is told by a backslash, which the encodings have not.
+    forms.filter(move |form| form == value || form.contains('\\') || form.len() >= SHORTEST_FORM)
 }
 
 #[cfg(test)]

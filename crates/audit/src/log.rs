@@ -85,7 +85,7 @@ impl<S: Storage> Log<S> {
         also: impl FnOnce(&S::Rows<'_>) -> Result<(), S::Error>,
     ) -> Result<Vec<Receipt>, AuditError> {
         let written: Vec<String> =
-            entries.iter().map(|entry| written(entry.event)).collect::<Result<_, _>>()?;
+            entries.iter().map(|entry| self.written(entry.event)).collect::<Result<_, _>>()?;
         let records = self
             .storage
             .append(|head| sealed(head, entries, written), also)
@@ -94,6 +94,17 @@ impl<S: Storage> Log<S> {
             return Err(lost());
         }
         Ok(records.iter().zip(entries).map(|(record, entry)| Receipt::of(record, entry.event)).collect())
+    }
+
+    /// Returns the text of an event as it is kept.
+    fn written(&self, event: &Event) -> Result<String, AuditError> {
+        let name = event.name();
+        let text = serde_json::to_string(event).map_err(|source| AuditError::Unwritable { name, source })?;
+        let text = self.storage.cleaned(text).map_err(|error| AuditError::Storage(Box::new(error)))?;
+        if text.len() > MAX_EVENT {
+            return Err(AuditError::TooLarge { name, bytes: text.len() });
+        }
+        Ok(text)
     }
 
     /// Returns the place and digest of the last record.
@@ -121,15 +132,6 @@ impl<S: Storage> Log<S> {
     pub fn storage(&self) -> &S {
         &self.storage
     }
-}
-
-fn written(event: &Event) -> Result<String, AuditError> {
-    let name = event.name();
-    let text = serde_json::to_string(event).map_err(|source| AuditError::Unwritable { name, source })?;
-    if text.len() > MAX_EVENT {
-        return Err(AuditError::TooLarge { name, bytes: text.len() });
-    }
-    Ok(text)
 }
 
 fn sealed(mut head: Head, entries: &[Entry<'_>], written: Vec<String>) -> Vec<Record> {

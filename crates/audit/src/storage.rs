@@ -20,6 +20,14 @@ pub trait Storage {
     /// When the place cannot be read.
     fn head(&self) -> Result<Head, Self::Error>;
 
+    /// Takes out of an event what must not be kept, before it is sealed: the digest of its record is over what this returns.
+    ///
+    /// # Errors
+    /// When it would not be an event any longer.
+    fn cleaned(&self, event: String) -> Result<String, Self::Error> {
+        Ok(event)
+    }
+
     /// Keeps the records that `seal` makes out of the head, runs `also`, and returns the records.
     ///
     /// Nobody appends between the reading of the head and the end. It is all or nothing: when this returns `Ok`,
@@ -46,6 +54,10 @@ impl<S: Storage> Storage for &S {
         (**self).head()
     }
 
+    fn cleaned(&self, event: String) -> Result<String, S::Error> {
+        (**self).cleaned(event)
+    }
+
     fn append(
         &self,
         seal: impl FnOnce(Head) -> Vec<Record>,
@@ -65,6 +77,10 @@ impl<S: Storage> Storage for Arc<S> {
 
     fn head(&self) -> Result<Head, S::Error> {
         (**self).head()
+    }
+
+    fn cleaned(&self, event: String) -> Result<String, S::Error> {
+        (**self).cleaned(event)
     }
 
     fn append(

@@ -62,8 +62,9 @@ pub struct Config {
     pub home: PathBuf,
     /// The variables of the caller that a sandbox's view may look at: PATH and those of toolchains.
     pub environment: BTreeMap<OsString, OsString>,
-    /// Values of the caller's environment that look like secrets; a command is never given one of them.
-    pub secrets: Vec<OsString>,
+    /// Variables of the caller's environment whose values look like secrets; a command is never given one of them, and none
+    /// is written down.
+    pub secrets: Vec<(String, OsString)>,
     /// The bus on which the caller's service manager can be asked for a control group, where none is delegated.
     pub service_manager: Option<PathBuf>,
 }

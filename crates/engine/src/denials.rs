@@ -109,8 +109,13 @@ impl Engine {
         observed: bool,
     ) -> Result<Met, EngineError> {
         let mut met = Met::default();
+        // What is remembered has tokens where secrets were, so what is met is compared as it would be remembered.
+        let mut all = effects.clone();
+        for effect in effects {
+            all.extend(self.store().as_kept("an effect", effect)?);
+        }
         for denial in known {
-            let Some(effect) = effects.iter().find(|effect| effect.does(&denial.remembered.effect)) else {
+            let Some(effect) = all.iter().find(|effect| effect.does(&denial.remembered.effect)) else {
                 continue;
             };
             let mut denial = denial.clone();

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gate::{Classes, Facts};
+use gate::{Classes, Facts, Remembered};
 use inspect::protected::classify;
 use model::action::Principal;
 use model::{Action, Effect, Profile, Tool, WorkspacePath};
@@ -28,6 +28,7 @@ impl Engine {
             Principal::User(_) | Principal::Agent(_) => self.remembered(action.task())?,
             Principal::Engine => (Vec::new(), None),
         };
+        let remembered = self.as_declared(remembered, declared.iter().flatten())?;
         // Written out in full, so that no fact is forgotten.
         Ok(Facts {
             profile: profile.clone(),
@@ -40,6 +41,27 @@ impl Engine {
             approvals: Vec::new(),
             now: now(),
         })
+    }
+}
+
+impl Engine {
+    /// Gives what was denied the words of a request that declares the same. What was remembered has tokens where secrets
+    /// were, and a secret in it must not make it another effect.
+    fn as_declared<'e>(
+        &self,
+        mut remembered: Vec<Remembered>,
+        declared: impl Iterator<Item = &'e Effect>,
+    ) -> Result<Vec<Remembered>, EngineError> {
+        if remembered.is_empty() {
+            return Ok(remembered);
+        }
+        for effect in declared {
+            let Some(kept) = self.store().as_kept("an effect", effect)? else { continue };
+            for denied in remembered.iter_mut().filter(|denied| kept.does(&denied.effect)) {
+                denied.effect = effect.clone();
+            }
+        }
+        Ok(remembered)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use audit::Entry;
 use gate::{Authorization, Decision, Facts};
+use inspect::credentials::is_secret_variable;
 use model::action::{Principal, StartingPoint};
 use model::event::Event;
 use model::task::Task;
@@ -122,6 +123,7 @@ impl Engine {
         waiting: impl FnOnce(),
     ) -> Result<Outcome, EngineError> {
         self.refuse_secret_values(&order.request)?;
+        self.learn_variables(&order.request);
         self.make_task_directory(&task.id)?;
         // A helper is ours, and it is one that reads what the repository says.
         let gate = match manner.service {
@@ -342,10 +344,20 @@ impl Engine {
         Ok(not_started)
     }
 
+    /// Makes known what a command is given in variables: its output may show it, and it is not kept there either.
+    fn learn_variables(&self, request: &ActionRequest) {
+        let is_secret = |(name, value): &(&String, &OsText)| {
+            is_secret_variable(name, &String::from_utf8_lossy(value.as_bytes()))
+        };
+        let given = request.environment.iter().filter(is_secret);
+        self.store().learn_secrets(given.map(|(name, value)| (name.clone(), value.as_bytes().to_vec())));
+    }
+
     /// Refuses values that are a secret of the caller; what a sandbox holds, everything in it can read.
     fn refuse_secret_values(&self, request: &ActionRequest) -> Result<(), EngineError> {
         for (name, value) in &request.environment {
-            let is_secret = self.config.secrets.iter().any(|secret| secret.as_os_str() == value.as_os_str());
+            let is_secret =
+                self.config.secrets.iter().any(|(_, secret)| secret.as_os_str() == value.as_os_str());
             let why = if is_secret {
                 Some("is a secret of your environment".to_owned())
             } else {

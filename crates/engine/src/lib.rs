@@ -40,6 +40,7 @@ mod outcome;
 mod outputs;
 mod parked;
 mod recover;
+mod redaction;
 mod repository;
 mod review;
 mod rules;
@@ -51,6 +52,7 @@ mod tracked;
 mod unapplying;
 mod workspace;
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use audit::Log;
@@ -110,6 +112,8 @@ impl Engine {
         });
         let gate = gate.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let log = log?;
+        let named = config.secrets.iter().map(|(name, value)| (name.clone(), value.as_bytes().to_vec()));
+        log.storage().learn_secrets(named);
         let mut engine = Self {
             config,
             log,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use inspect::credentials::{
     BaseScan, CacheKey, Found, FoundKind, MemoryCache, ScanCache, Verdict, rules_digest, scan, scan_layer,
-    scan_paths,
+    scan_paths, values_of_file,
 };
 use inspect::{Finding, Report, Stack, Tree};
 use model::{OsText, TaskId, WorkspacePath};
@@ -18,6 +18,11 @@ use crate::Engine;
 use crate::error::EngineError;
 use crate::ignore_rules::in_ignored_directory;
 use crate::store::FileKey;
+
+/// The most credential files whose values are made known.
+const LEARNED_MAX: usize = 256;
+/// The most that is read of each: credentials are small.
+const LEARNED_BYTES: u64 = 64 << 10;
 
 impl Engine {
     /// Looks for credentials in a base. What the store remembers of a file is not read again.
@@ -66,6 +71,17 @@ impl Engine {
             Some(Found { path, kind: FoundKind::File, why: "it cannot be read now".to_owned() })
         });
         Ok(scanned.found.into_iter().chain(unreadable).collect())
+    }
+
+    /// Makes known what the credential files of a workspace hold, also those that are shown: neither what a command prints nor
+    /// what somebody asks for is kept with it. A file that cannot be read now is covered all the same.
+    pub(crate) fn learn_files(&self, found: &[Found], now: &Stack) {
+        let mut finder = now.after();
+        for found in found.iter().take(LEARNED_MAX) {
+            let entry = finder.find(&found.path).ok().flatten();
+            let text = entry.and_then(|entry| entry.read(LEARNED_BYTES).ok()).unwrap_or_default();
+            self.store().learn_secrets(values_of_file(&text));
+        }
     }
 
     fn remember(&self, fresh: HashMap<CacheKey, Verdict>) -> Result<(), EngineError> {

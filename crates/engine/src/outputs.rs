@@ -1,4 +1,4 @@
-//! Keeps what actions print, beside their layers.
+//! Keeps what actions print, beside their layers, with tokens where secrets were.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -40,7 +40,7 @@ impl Engine {
     ) -> Result<Vec<OutputRecord>, EngineError> {
         let mut records = Vec::new();
         for (stream, printed) in printed {
-            let kept = printed.kept();
+            let kept = self.as_kept(printed);
             if !kept.is_empty() {
                 self.write_output(self.output_path(task, action, name(*stream)), &kept)?;
             }
@@ -52,6 +52,16 @@ impl Engine {
             });
         }
         Ok(records)
+    }
+
+    /// Returns what a stream printed without secrets. It is looked at as a whole, however it was printed; what was cut off a
+    /// secret where bytes were dropped goes too.
+    fn as_kept(&self, printed: &Printed) -> Vec<u8> {
+        if printed.dropped == 0 {
+            return self.store().without_secrets(&printed.kept()).into_owned();
+        }
+        let (head, tail) = self.store().ends_without_secrets(&printed.head, &printed.tail);
+        Printed { head, tail, dropped: printed.dropped }.kept()
     }
 
     fn write_output(&self, path: PathBuf, bytes: &[u8]) -> Result<(), EngineError> {

@@ -115,6 +115,7 @@ impl Engine {
         refuse_base(&scan, base)?;
         let now = Stack::new(Vec::new(), open(lowers, base)?);
         let found = self.credentials(task, base, scan, &now)?;
+        self.learn_files(&found, &now);
         let covers = git_dirs::covers(&found, &now, &order.workspace.path);
         let shown = &order.grant.shown_credentials;
         let mut masked: Vec<WorkspacePath> = found

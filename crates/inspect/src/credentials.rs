@@ -10,6 +10,7 @@ mod git_config;
 mod judge;
 mod names;
 mod scan;
+mod text;
 mod values;
 
 use std::sync::LazyLock;
@@ -18,9 +19,12 @@ use model::{Digest, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
 pub use cache::{CacheKey, MemoryCache, ScanCache, Verdict};
-pub use contents::shape_of;
+pub use contents::{Shaped, shape_of};
 pub use git_config::{hooks_path, without_credentials};
 pub use scan::{BaseScan, scan, scan_layer, scan_paths};
+
+pub use text::{values_in, values_of_file};
+pub use values::is_secret_variable;
 
 pub(crate) use scan::is_credential;
 

@@ -21,6 +21,7 @@ pub mod patch;
 pub mod path;
 pub mod pathspec;
 pub mod profile;
+pub mod redaction;
 pub mod task;
 pub mod text;
 pub mod units;

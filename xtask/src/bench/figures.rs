@@ -1,4 +1,4 @@
-//! Figures that have nothing to be compared with: what deciding and recording cost.
+//! Figures that no other program has: what deciding, recording and redacting cost.
 //!
 //! The measuring stands in examples of the crates, which print a line with `figure: ` in front for each: what, how much, and
 //! the goal.
@@ -19,7 +19,12 @@ pub const NAME: &str = "figures";
 /// When one does not compile or fails, or the document cannot be written.
 pub fn measure(repo: &Repo, scratch: &Path, machine: &str, no_write: bool) -> Result<()> {
     let mut table = "| what | measured | goal |\n| --- | --- | --- |\n".to_owned();
-    for (package, example) in [("fumehood-gate", "cost"), ("fumehood-engine", "bench_record")] {
+    let examples = [
+        ("fumehood-gate", "cost"),
+        ("fumehood-engine", "bench_record"),
+        ("fumehood-engine", "bench_redaction"),
+    ];
+    for (package, example) in examples {
         let words = ["run", "--release", "--locked", "--package", package, "--example", example, "--"];
         let mut cargo = repo.cargo(&words);
         let (status, output) = run::tee(cargo.arg(scratch.join("figures")))?;

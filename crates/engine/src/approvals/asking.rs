@@ -133,7 +133,7 @@ impl Engine {
     /// Decides what becomes of an action that needs somebody's yes.
     pub(crate) fn asks(&self, asking: &Asking<'_>, request: &ApprovalRequest) -> Result<Asks, EngineError> {
         let Asking { action, with_input, .. } = *asking;
-        if let (true, Some(why)) = (with_input, not_to_be_tried(action)) {
+        if let (true, Some(why)) = (with_input, self.not_to_be_tried(action)?) {
             return Ok(Asks::NotAsked(format!(
                 "{why}, and what it reads is part of no request: {INPUT_AS_A_FILE}"
             )));
@@ -171,7 +171,7 @@ impl Engine {
         now: &Moment,
     ) -> Result<Asks, EngineError> {
         let Asking { gate, action, facts, with_input } = *asking;
-        let (trial, untried) = match not_to_be_tried(action) {
+        let (trial, untried) = match self.not_to_be_tried(action)? {
             Some(why) => (None, Some(why.to_owned())),
             None => match gate.decide_trial(action.clone(), facts, request) {
                 Decision::Allow(yes) | Decision::Narrow(yes) => (Some(Box::new(yes)), None),
@@ -204,8 +204,26 @@ impl Engine {
     }
 }
 
-/// Says why an action is not tried before a person is asked: what it would do then is not what it does with the yes, or
-/// could not be told to be the same.
+impl Engine {
+    /// Says why an action is not tried before a person is asked: what it would do then is not what it does with the yes, or
+    /// could not be told to be the same.
+    fn not_to_be_tried(&self, action: &Action) -> Result<Option<&'static str>, EngineError> {
+        let why = not_to_be_tried(action);
+        // What is kept of it is another action: it cannot be put together again when the yes comes.
+        Ok(if why.is_none() && !self.keeps_whole(action)? {
+            Some("it holds a secret, which is not kept")
+        } else {
+            why
+        })
+    }
+
+    /// Tells whether what is kept of an action is all of it.
+    fn keeps_whole(&self, action: &Action) -> Result<bool, EngineError> {
+        let request = self.store().as_kept("a request", action.request())?;
+        Ok(request.is_none() && self.store().as_kept("a grant", action.grant())?.is_none())
+    }
+}
+
 fn not_to_be_tried(action: &Action) -> Option<&'static str> {
     let grant = action.grant();
     if grant.network != Network::Loopback {

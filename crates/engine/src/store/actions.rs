@@ -99,7 +99,7 @@ pub struct StoredAction {
     pub layer: Option<LayerState>,
 }
 
-/// A request without the values of its environment, which are never written down.
+/// A request without the values of its environment, which are never written down, and with tokens where secrets were.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredRequest {
     /// Who asked.
@@ -233,7 +233,7 @@ impl Reader<'_> {
 }
 
 impl Writer<'_> {
-    /// Adds an action that was asked for, and returns its place in its task.
+    /// Adds an action that was asked for, without the secrets in it, and returns its place in its task.
     ///
     /// # Errors
     /// When there is one of this name, its task is not there, or it cannot be written.
@@ -249,8 +249,8 @@ impl Writer<'_> {
             action.digest().as_bytes(),
             class,
             action.request().tool.name(),
-            json("a request", &self.stored(action))?,
-            json("a grant", action.grant())?,
+            self.json("a request", &self.stored(action))?,
+            self.json("a grant", action.grant())?,
             json("a starting point", action.start())?,
             time(now),
         ])?;
@@ -286,7 +286,7 @@ impl Writer<'_> {
         self.advance(id, &[ActionState::Requested], to, now)?;
         self.connection
             .prepare_cached("UPDATE actions SET decision = ?2 WHERE id = ?1")?
-            .execute(params![id.as_str(), json("a decision", decision)?])?;
+            .execute(params![id.as_str(), self.json("a decision", decision)?])?;
         Ok(())
     }
 
@@ -311,7 +311,7 @@ impl Writer<'_> {
         self.advance(id, &[ActionState::Tried], ActionState::Ended, now)?;
         self.connection
             .prepare_cached("UPDATE actions SET decision = ?2 WHERE id = ?1")?
-            .execute(params![id.as_str(), json("a decision", decision)?])?;
+            .execute(params![id.as_str(), self.json("a decision", decision)?])?;
         Ok(())
     }
 
@@ -392,7 +392,7 @@ impl Writer<'_> {
             .connection
             .prepare_cached("INSERT OR REPLACE INTO evidence (action, kind, body) VALUES (?1, ?2, ?3)")?;
         for (kind, body) in parts {
-            insert.execute(params![id.as_str(), kind, body.to_string()])?;
+            insert.execute(params![id.as_str(), kind, self.json("evidence", body)?])?;
         }
         Ok(())
     }

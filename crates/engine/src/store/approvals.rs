@@ -150,15 +150,15 @@ impl Writer<'_> {
             approval.task.as_str(),
             approval.action.as_str(),
             approval.digest.as_bytes(),
-            approval.what,
+            self.text(&approval.what),
             json("roles", &approval.roles)?,
             approval.state.name(),
             time(approval.asked),
             time(approval.deadline.wall),
             approval.deadline.boot,
             approval.deadline.since_boot.cast_signed(),
-            approval.untried,
-            json("answers", &approval.answers)?,
+            approval.untried.as_deref().map(|why| self.text(why)),
+            self.json("answers", &approval.answers)?,
             approval.ground.as_bytes(),
             approval.with_input,
         ])?;
@@ -183,7 +183,12 @@ impl Writer<'_> {
         }
         let sql = "UPDATE approvals SET state = ?2, why = coalesce(?3, why), closed = ?4 WHERE id = ?1";
         let closed = to.is_final().then(|| time(now));
-        self.connection.prepare_cached(sql)?.execute(params![id.as_str(), to.name(), why, closed])?;
+        self.connection.prepare_cached(sql)?.execute(params![
+            id.as_str(),
+            to.name(),
+            why.map(|why| self.text(why)),
+            closed
+        ])?;
         Ok(())
     }
 
@@ -195,7 +200,9 @@ impl Writer<'_> {
         let mut answers = self.find_approval(id.as_str())?.answers;
         answers.push(answer.clone());
         let sql = "UPDATE approvals SET answers = ?2 WHERE id = ?1";
-        self.connection.prepare_cached(sql)?.execute([id.as_str(), json("answers", &answers)?.as_str()])?;
+        self.connection
+            .prepare_cached(sql)?
+            .execute([id.as_str(), self.json("answers", &answers)?.as_str()])?;
         Ok(())
     }
 

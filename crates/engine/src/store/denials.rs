@@ -50,9 +50,9 @@ impl Writer<'_> {
                    ON CONFLICT (task, effect) DO UPDATE SET ways = excluded.ways";
         self.connection.prepare_cached(sql)?.execute(params![
             task.as_str(),
-            json("an effect", &denial.remembered.effect)?,
+            self.json("an effect", &denial.remembered.effect)?,
             denial.first.as_str(),
-            json("an answer", &denial.remembered)?,
+            self.json("an answer", &denial.remembered)?,
             json("ways", &denial.ways)?,
         ])?;
         Ok(())

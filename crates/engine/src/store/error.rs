@@ -105,6 +105,12 @@ pub enum StoreError {
     /// A row does not hold what this build writes there.
     #[error("the state database holds {what} that this build cannot read")]
     Value { what: &'static str, source: Box<dyn std::error::Error + Send + Sync> },
+    /// A secret of the caller's is a word of ours.
+    #[error(
+        "{what} cannot be written down without a secret of yours, which is a word that it is made of: give the secret \
+         another value, or leave its variable out of the environment of `fumehood`"
+    )]
+    Secret { what: &'static str, source: serde_json::Error },
     /// There is nothing with this name.
     #[error("there is no {kind} `{}`: `fumehood {listing}` names them", escape(given))]
     NotFound { kind: &'static str, given: String, listing: &'static str },

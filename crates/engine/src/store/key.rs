@@ -15,7 +15,7 @@ const LENGTH: usize = 32;
 const NAME: &str = "key";
 
 /// 32 random bytes. There is no way to show them.
-pub(super) struct Key([u8; LENGTH]);
+pub(crate) struct Key([u8; LENGTH]);
 
 impl Key {
     /// Reads the key of a directory.
@@ -41,7 +41,12 @@ impl Key {
         state_directory::publish(directory, &new, &path)
     }
 
-    pub(super) fn digest(&self, value: &[u8]) -> Digest {
+    #[cfg(test)]
+    pub(crate) fn of(bytes: [u8; LENGTH]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn digest(&self, value: &[u8]) -> Digest {
         // HMAC fills a key that is shorter than a block of the hash with zeros; given whole, it cannot be refused.
         let mut block = [0; 64];
         block[..LENGTH].copy_from_slice(&self.0);

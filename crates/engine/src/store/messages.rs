@@ -38,18 +38,17 @@ impl Reader<'_> {
 }
 
 impl Writer<'_> {
-    /// Keeps the next message of a task, and returns its place, from one.
+    /// Keeps the next message of a task without the secrets in it, and returns its place, from one.
     ///
     /// # Errors
     /// When there is no such task, or it cannot be written.
     pub fn add_message(&self, task: &TaskId, body: &RawValue) -> Result<u64, StoreError> {
+        let body = self.redactor.clean_json(self.key, body.get());
         let sql = "INSERT INTO messages (task, ordinal, body) VALUES \
                    (?1, (SELECT coalesce(max(ordinal), 0) + 1 FROM messages WHERE task = ?1), ?2) \
                    RETURNING ordinal";
-        let ordinal: Unsigned = self
-            .connection
-            .prepare_cached(sql)?
-            .query_row(params![task.as_str(), body.get()], |row| row.get(0))?;
+        let ordinal: Unsigned =
+            self.connection.prepare_cached(sql)?.query_row(params![task.as_str(), body], |row| row.get(0))?;
         Ok(ordinal.0)
     }
 

@@ -3,7 +3,8 @@
 //! Guarantees: what a write returned `Ok` for survives a crash and a loss of power (write-ahead log, synced at each
 //! commit); several processes may write at once and the record stays one chain; a directory, database or key that
 //! is not ours alone, damaged, or from a newer build is refused with what to do about it, and nothing is deleted.
-//! Values of environment variables are never written, only digests under a key of this directory.
+//! Values of environment variables are never written, only digests under a key of this directory; secrets that are known
+//! or show by themselves are replaced by tokens in every text that is written (`redaction`), events before they are sealed.
 //!
 //! Leaves to others: the files of layers and outputs beside the database, who may work on a task at once, and what
 //! the rows mean. The record is the truth; the other tables make it quick to find. No other code of the process may
@@ -25,12 +26,15 @@ mod row;
 mod state_directory;
 mod tasks;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use audit::LogId;
 use model::Digest;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 pub use actions::{ActionState, Evidence, StoredAction, StoredRequest};
 pub use approvals::{ClientProcess, StoredApproval};
@@ -41,13 +45,16 @@ pub use layers::{LayerState, StoredLayer};
 pub use reserve::Room;
 pub use tasks::TaskOverview;
 
-use key::Key;
+pub(crate) use key::Key;
+
+use crate::redaction::Redactor;
 
 /// An open state directory. It can be shared between threads; one of them works on the database at a time.
 pub struct Store {
     directory: PathBuf,
     connection: Mutex<Connection>,
     key: Key,
+    redactor: Redactor,
     log: LogId,
 }
 
@@ -55,6 +62,7 @@ pub struct Store {
 pub struct Reader<'c> {
     connection: &'c Connection,
     key: &'c Key,
+    redactor: &'c Redactor,
 }
 
 /// What can be changed, and read as changed. Until the end of the write nobody else sees it.
@@ -94,6 +102,37 @@ impl Store {
         self.key.digest(value)
     }
 
+    /// Makes secrets known, each with a name: from here on they are replaced in everything that is written.
+    pub fn learn_secrets(&self, secrets: impl IntoIterator<Item = (String, Vec<u8>)>) {
+        self.redactor.learn(&self.key, secrets);
+    }
+
+    /// Returns bytes as they may be kept: with tokens where secrets are.
+    pub fn without_secrets<'t>(&self, text: &'t [u8]) -> Cow<'t, [u8]> {
+        self.redactor.clean(&self.key, text)
+    }
+
+    /// Returns the two ends of something whose middle is gone, as they may be kept.
+    pub(crate) fn ends_without_secrets(&self, head: &[u8], tail: &[u8]) -> (Vec<u8>, Vec<u8>) {
+        self.redactor.clean_ends(&self.key, head, tail)
+    }
+
+    /// Returns a value as it is read back once it was written; nothing when it has no secret, and is itself.
+    ///
+    /// # Errors
+    /// When it cannot be written without one.
+    pub(crate) fn as_kept<T: Serialize + DeserializeOwned>(
+        &self,
+        what: &'static str,
+        value: &T,
+    ) -> Result<Option<T>, StoreError> {
+        let text = row::json(what, value)?;
+        match self.redactor.clean_json(&self.key, &text) {
+            Cow::Borrowed(_) => Ok(None),
+            Cow::Owned(clean) => Ok(Some(readable(what, &clean)?)),
+        }
+    }
+
     /// Reads, all of it from one state of the store.
     ///
     /// # Errors
@@ -101,7 +140,7 @@ impl Store {
     pub fn read<T>(&self, read: impl FnOnce(&Reader<'_>) -> Result<T, StoreError>) -> Result<T, StoreError> {
         let connection = self.lock();
         let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Deferred)?;
-        read(&Reader { connection: &transaction, key: &self.key })
+        read(&Reader { connection: &transaction, key: &self.key, redactor: &self.redactor })
     }
 
     /// Changes rows: all that `write` does, or nothing when it fails. It is durable when this returns.
@@ -114,7 +153,8 @@ impl Store {
     ) -> Result<T, StoreError> {
         let connection = self.lock();
         let transaction = Transaction::new_unchecked(&connection, TransactionBehavior::Immediate)?;
-        let value = write(&Writer(Reader { connection: &transaction, key: &self.key }))?;
+        let value =
+            write(&Writer(Reader { connection: &transaction, key: &self.key, redactor: &self.redactor }))?;
         transaction.commit()?;
         Ok(value)
     }
@@ -140,6 +180,32 @@ impl Store {
         // A panic in the middle of a write rolls its transaction back, so the connection is as good as before.
         self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Writer<'_> {
+    /// Returns the JSON form of one of our types for a column, without secrets.
+    fn json<T: Serialize + DeserializeOwned>(
+        &self,
+        what: &'static str,
+        value: &T,
+    ) -> Result<String, StoreError> {
+        let text = row::json(what, value)?;
+        match self.redactor.clean_json(self.key, &text) {
+            Cow::Borrowed(_) => Ok(text),
+            Cow::Owned(clean) => readable::<T>(what, &clean).map(|_| clean),
+        }
+    }
+
+    /// Returns a text for a column, without secrets.
+    fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redactor.clean_text(self.key, text)
+    }
+}
+
+/// Reads back what is about to be written without its secrets. A secret that is one of the words that a type is made of
+/// would leave something that nobody can read.
+fn readable<T: DeserializeOwned>(what: &'static str, clean: &str) -> Result<T, StoreError> {
+    serde_json::from_str(clean).map_err(|source| StoreError::Secret { what, source })
 }
 
 impl Drop for Store {

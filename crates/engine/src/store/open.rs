@@ -14,6 +14,7 @@ use super::key::{self, Key};
 use super::reserve;
 use super::row::Value;
 use super::state_directory::{self, check_file};
+use crate::redaction::Redactor;
 
 /// What each version of the schema added to the one before. This build writes the last one, and brings an older
 /// database there when it opens it.
@@ -39,7 +40,7 @@ pub(super) fn open(directory: &Path) -> Result<Store, StoreError> {
     let key = Key::load(&directory)?;
     let (connection, log) = connect(&path).map_err(|source| at(&path, source))?;
     reserve::keep(&directory);
-    Ok(Store { directory, connection: Mutex::new(connection), key, log })
+    Ok(Store { directory, connection: Mutex::new(connection), key, redactor: Redactor::default(), log })
 }
 
 /// Adds the path to what SQLite says; errors about files name theirs already.

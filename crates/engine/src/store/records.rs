@@ -1,16 +1,17 @@
 //! The record in the database: how records are appended and read.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use audit::{Head, Malformed, ReadError, Record, Storage};
-use model::event::Subject;
+use model::event::{Event, Subject};
 use model::{ActionId, Digest, TaskId, Timestamp};
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Row, params};
 
 use super::error::StoreError;
 use super::row::{Raw, Unsigned, time};
-use super::{Reader, Store, Writer};
+use super::{Reader, Store, Writer, readable};
 
 const COLUMNS: &str = "seq, format, time, task, action, event, previous, digest";
 
@@ -24,6 +25,13 @@ impl Storage for Store {
 
     fn head(&self) -> Result<Head, StoreError> {
         self.read(|reader| reader.head(self.log.clone()))
+    }
+
+    fn cleaned(&self, event: String) -> Result<String, StoreError> {
+        match self.redactor.clean_json(&self.key, &event) {
+            Cow::Borrowed(_) => Ok(event),
+            Cow::Owned(clean) => readable::<Event>("an event", &clean).map(|_| clean),
+        }
     }
 
     fn append(

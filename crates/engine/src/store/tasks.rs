@@ -114,7 +114,7 @@ impl Writer<'_> {
             task.workspace.inode.cast_signed(),
             json("a base", &task.base)?,
             json("an owner", &task.owner)?,
-            task.title,
+            task.title.as_deref().map(|title| self.text(title)),
             task.state.to_string(),
             time(task.opened),
         ])?;

@@ -11,3 +11,4 @@ mod full;
 mod open;
 mod record;
 mod rows;
+mod secrets;

@@ -47,6 +47,7 @@ pub(super) fn agent(
     let source = ModelSource::choose(context, args.replay.as_deref())?;
     let asked = context.settings.profile(args.profile.as_deref())?.asked(&args.limits).profile;
     let engine = &context.engine()?;
+    learn_key(engine, &source);
     let workspace = workspace(context, args.repo.as_deref())?;
     let owner = context.principal();
     let task = if args.dirty {
@@ -56,6 +57,12 @@ pub(super) fn agent(
     };
     let started = Started { turns: args.max_turns, asked, from_commit: !args.dirty, wait: args.wait };
     work(context, engine, &workspace, task, source, started, args.apply)
+}
+
+/// Sees to it that the model key is in nothing that is kept, whoever says it.
+fn learn_key(engine: &Engine, source: &ModelSource) {
+    let key = source.key.expose().as_bytes().to_vec();
+    engine.store().learn_secrets([("model-key".to_owned(), key)]);
 }
 
 fn flags(args: &AgentArgs) -> Vec<(Setting, &'static str)> {
@@ -80,6 +87,7 @@ pub(super) fn resume(context: &Context<'_>, args: &TaskResumeArgs) -> Result<Exi
     }
     let started = Started { wait: args.wait, ..Started::of(engine, &task)? };
     let source = ModelSource::choose(context, args.replay.as_deref())?;
+    learn_key(engine, &source);
     let workspace = context.workspace(Some(task.workspace.path.as_path()))?;
     if workspace.key != task.workspace {
         return Err(CliError::Cannot(format!(

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use engine::store::StoredAction;
 use engine::{Engine, Order, Workspace};
 use inspect::Finder;
+use model::redaction::token_in;
 use model::task::Task;
 use model::{ActionRequest, Digest, FileKind, OsText, Tool, WorkspacePath};
 
@@ -25,6 +26,7 @@ use crate::output::{json_line, render};
 pub(super) fn reproduce(context: &Context<'_>, args: &ReproduceArgs) -> Result<Exit, CliError> {
     let engine = context.engine()?;
     let action = engine.store().read(|reader| reader.find_action(args.action.as_str()))?;
+    refuse_secrets(&action, args.shell)?;
     let before = document(&engine, &action.id)?;
     let workspace = context.workspace(Some(action.start.workspace.as_path()))?;
     let variables = environment(context, &args.env)?;
@@ -42,6 +44,18 @@ pub(super) fn reproduce(context: &Context<'_>, args: &ReproduceArgs) -> Result<E
     let first = engine.store().read(|reader| reader.find_task(action.task.as_str()))?;
     differs.extend(contents(&engine, (&first, &before), (&task, &now))?);
     report(context, ReproduceDocument { action: action.id, again: now, notes, differs })
+}
+
+/// Refuses what was given a secret: it is not kept, and with what stands in its place it is something else.
+fn refuse_secrets(action: &StoredAction, shell: bool) -> Result<(), CliError> {
+    let tool = serde_json::to_string(&action.request.tool).unwrap_or_default();
+    match token_in(&tool) {
+        Some(token) if !shell => Err(CliError::Cannot(format!(
+            "{} was given a secret, which is not kept (`{token}` stands for it): run it anew with `fumehood run`",
+            action.id
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Files larger than this are compared by their size only.

@@ -85,14 +85,19 @@ fn the_key_reaches_the_model_and_no_file_and_no_command() {
         "run_command",
         json!({ "command": "env; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n'" }),
     );
-    let play = bench.transcript(&[probe, ("finish", json!({ "summary": "done" }))]);
+    // A model that has learned it says it, and is asked about it.
+    let says = ("run_command", json!({ "command": format!("echo {key}") }));
+    let play = bench.transcript(&[probe, says, ("finish", json!({ "summary": format!("it is {key}") }))]);
     let transcript = Transcript::parse(&fs::read(play).expect("is there")).expect("is well-formed");
     let server = ReplayServer::start(transcript).expect("a port");
-    let mut command = bench.command(&["agent", "--json", "--base-url", &server.base_url(), "look around"]);
+    let asked = format!("look around for {key}");
+    let mut command = bench.command(&["agent", "--json", "--base-url", &server.base_url(), &asked]);
     let output = command.env("DEEPSEEK_API_KEY", key).output().expect("it starts");
     let document = answer(&output);
     assert_eq!(output.status.code(), Some(0), "{document:#}");
-    assert!(server.requests() >= 2);
+    assert!(server.requests() >= 3);
+    let said = bench.json(&["show", "--json"]).1["request"]["argv"].to_string();
+    assert!(said.contains("echo [secret:DEEPSEEK_API_KEY:"), "{said}");
     let files = files_below(&bench.path("state"));
     assert!(files.len() > 3);
     for file in files {

@@ -12,5 +12,6 @@ mod joining;
 mod policy;
 mod policy_tools;
 mod programs;
+mod redaction;
 mod run;
 mod terminal;

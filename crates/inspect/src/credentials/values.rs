@@ -1,5 +1,6 @@
 //! Whether a file of settings gives something a value.
 
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use regex::bytes::Regex;
@@ -45,6 +46,22 @@ pub(super) fn gives_a_value(text: &[u8]) -> bool {
             let harmless = !is_secret_name(&name) && is_harmless(&value);
             is_real(&value) && !harmless
         })
+}
+
+/// Tells whether a variable of this name and value is given what must not be known, as on a line of a `.env` file.
+pub fn is_secret_variable(name: &str, value: &str) -> bool {
+    is_real(value) && (is_secret_name(name) || !is_harmless(value))
+}
+
+/// Returns what a file of settings gives a value that must not be known: names and values.
+pub(super) fn secrets_in(text: &[u8]) -> impl Iterator<Item = (String, String)> {
+    pairs(text).filter(|(name, value)| is_secret_variable(name, value))
+}
+
+/// Returns where passwords in addresses are, as [`has_password_in_address`] tells them.
+pub(super) fn passwords_in_addresses(text: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let passwords = ADDRESS.captures_iter(text).filter_map(|captures| captures.get(1));
+    passwords.filter(|password| is_password(password.as_bytes())).map(|password| password.range())
 }
 
 fn pairs(text: &[u8]) -> impl Iterator<Item = (String, String)> {
@@ -98,12 +115,13 @@ fn is_harmless(value: &str) -> bool {
 }
 
 fn has_password_in_address(text: &[u8]) -> bool {
-    let passwords = ADDRESS.captures_iter(text).filter_map(|captures| captures.get(1));
-    passwords.into_iter().any(|password| {
-        let password = String::from_utf8_lossy(password.as_bytes()).to_lowercase();
-        is_real(&password)
-            && !matches!(password.as_str(), "password" | "pass" | "postgres" | "root" | "secret" | "user")
-    })
+    passwords_in_addresses(text).next().is_some()
+}
+
+fn is_password(password: &[u8]) -> bool {
+    let password = String::from_utf8_lossy(password).to_lowercase();
+    is_real(&password)
+        && !matches!(password.as_str(), "password" | "pass" | "postgres" | "root" | "secret" | "user")
 }
 
 #[cfg(test)]

@@ -210,7 +210,7 @@ impl Job<'_> {
             model: self.source.model.clone(),
             effort: None,
             key: self.source.key.clone(),
-            secrets: secrets.iter().filter_map(|secret| secret.to_str()).map(Secret::new).collect(),
+            secrets: secrets.iter().filter_map(|(_, secret)| secret.to_str()).map(Secret::new).collect(),
             limits: AgentLimits { turns: self.plan.turns, ..AgentLimits::default() },
             tokens_used: tokens_used(&self.engine.events_of_task(&self.task.id)?),
         };
