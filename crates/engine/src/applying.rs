@@ -10,6 +10,7 @@ use inspect::protected::classify;
 use inspect::{Artifacts, Consent, Held, Inspection};
 use model::action::Principal;
 use model::event::HeldBack;
+use model::quorum::PERSON;
 use model::task::{Task, TaskState};
 use model::{ActionId, Change, TaskId, Timestamp, WorkspacePath};
 
@@ -136,8 +137,8 @@ impl Engine {
         let classes = classes.iter().map(|class| (*class).to_owned()).collect();
         let apply = Apply::new(asked.principal.clone(), asked.mode, source, changes, classes);
         let time = now();
-        let approvals = approvals(asked, &apply, time);
-        let decision = asked.gate.decide_apply(apply, &approvals, time);
+        let approvals = approvals(asked, &apply, self.config().account, time);
+        let decision = asked.gate.decide_apply(apply, &approvals, &self.config().owners, time);
         let receipt = self.log.append(&about(&task.id), &decision.event(), time)?;
         Ok(match decision {
             Decision::Allow(yes) | Decision::Narrow(yes) => {
@@ -209,14 +210,15 @@ fn classes_of(change: &Change) -> Vec<&'static str> {
 }
 
 /// Makes the approvals that a person's yes to these very changes stands for.
-fn approvals(asked: &Asked<'_>, apply: &Apply, time: Timestamp) -> Vec<Approval> {
+fn approvals(asked: &Asked<'_>, apply: &Apply, account: u32, time: Timestamp) -> Vec<Approval> {
     let holds = u64::try_from(CONSENT_HOLDS.as_nanos()).unwrap_or(u64::MAX);
     let consent = asked.consent.into_iter();
     consent
         .map(|consent| Approval {
             subject: apply.digest(),
             approver: Principal::User(consent.person.clone()),
-            role: "person".to_owned(),
+            account,
+            role: PERSON.to_owned(),
             expires: Timestamp::from_nanos(time.as_nanos().saturating_add(holds)),
         })
         .collect()

@@ -1,6 +1,6 @@
 //! What the engine is told at its start. It reads no environment and no settings file itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -8,6 +8,7 @@ use gate::{Gate, GateError, Policy};
 use model::Profile;
 use sandbox::Identity;
 
+use crate::approvals::Roles;
 use crate::rules::Checked;
 
 /// Which rules decide.
@@ -58,6 +59,12 @@ pub struct Config {
     pub run_as: Identity,
     /// The caller's user name.
     pub user: String,
+    /// The caller's account, by number.
+    pub account: u32,
+    /// The accounts whose yes is the owner's own: the caller's, and those through which they came.
+    pub owners: BTreeSet<u32>,
+    /// Who has which role, as the operator's settings say it.
+    pub roles: Roles,
     /// The caller's home.
     pub home: PathBuf,
     /// The variables of the caller that a sandbox's view may look at: PATH and those of toolchains.

@@ -39,6 +39,7 @@ impl Engine {
             remembered,
             frozen,
             approvals: Vec::new(),
+            owners: self.config().owners.clone(),
             now: now(),
         })
     }

@@ -146,7 +146,8 @@ impl Engine {
         let given = if can_use_a_yes { self.given_to(&action, task)? } else { None };
         let mut facts = self.facts(&order.profile, &action)?;
         if let Some(given) = &given {
-            facts.approvals = given.approvals(&Moment::now()?);
+            facts.approvals = self.approvals_of(given, &Moment::now()?);
+            facts.owners = self.owners_of(given);
         }
         let about = subject(&action);
         let requested = self.requested(&action, &facts);

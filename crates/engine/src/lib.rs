@@ -61,7 +61,7 @@ use model::{Event, Subject, Timestamp};
 
 pub use agents::AtWork;
 pub use applying::{AppliedTask, ApplyOrder};
-pub use approvals::{Approver, Yes};
+pub use approvals::{Approver, Progress, Roles, Yes};
 pub use base::{CommittedFile, Helper, REPOSITORY_RULES, REPOSITORY_SETTINGS, RepositoryFiles, Sees};
 pub use commits::ImportedCommits;
 pub use config::{Config, PolicySource};

@@ -21,7 +21,7 @@ fn cautious() -> Bench {
 }
 
 fn ada() -> Approver {
-    Approver { name: "ada".to_owned(), roles: [].into() }
+    Approver { name: "ada".to_owned(), account: 1000 }
 }
 
 /// Asks for a script, and returns the request.

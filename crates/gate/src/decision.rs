@@ -9,7 +9,7 @@ use std::fmt;
 
 use audit::Receipt;
 use model::event::{DecisionRecord, Event, Verdict};
-use model::{Action, Digest, Effect, Grant};
+use model::{Action, Digest, Effect, Grant, Quorum};
 use serde::Serialize;
 
 /// Something that a decision can be about.
@@ -66,7 +66,7 @@ pub struct Permit<S = Granted> {
 pub struct ApprovalRequest {
     pub(crate) subject: Digest,
     pub(crate) what: String,
-    pub(crate) roles: BTreeSet<String>,
+    pub(crate) quorums: BTreeSet<Quorum>,
     pub(crate) record: DecisionRecord,
 }
 
@@ -237,9 +237,9 @@ impl ApprovalRequest {
         &self.what
     }
 
-    /// Returns the roles that must say yes, each once.
-    pub fn roles(&self) -> &BTreeSet<String> {
-        &self.roles
+    /// Returns the people who must say yes; of two where one covers the other, that one alone.
+    pub fn quorums(&self) -> &BTreeSet<Quorum> {
+        &self.quorums
     }
 
     /// Returns the request in the form that agents get.
@@ -292,8 +292,8 @@ impl fmt::Display for Denial {
 
 impl fmt::Display for ApprovalRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let roles: Vec<&str> = self.roles.iter().map(String::as_str).collect();
-        write!(f, "needs a yes ({}) before this may {}", roles.join(", "), self.what)?;
+        let people: Vec<String> = self.quorums.iter().map(Quorum::to_string).collect();
+        write!(f, "needs a yes ({}) before this may {}", people.join(", "), self.what)?;
         explain(f, &self.record)
     }
 }

@@ -33,6 +33,9 @@ pub struct Facts {
     pub frozen: Option<Remembered>,
     /// What people said yes to. Only what covers the very thing that is decided, and has not expired, counts.
     pub approvals: Vec<Approval>,
+    /// The accounts of the system, by number, whose yes does not count where policy keeps the owner apart: whose task it
+    /// is, and whose agent asks. When it is empty nobody said who that is, and nobody's yes counts there.
+    pub owners: BTreeSet<u32>,
     /// The time of the decision.
     pub now: Timestamp,
 }
@@ -79,6 +82,8 @@ pub struct Approval {
     pub subject: Digest,
     /// Who said yes. Only a person's counts.
     pub approver: Principal,
+    /// The account of the system from which it came, by number. One account is one person, whatever its names.
+    pub account: u32,
     /// The role in which the approver said it; `person` is the one that everybody has.
     pub role: String,
     /// When it ends.
@@ -97,20 +102,8 @@ impl Facts {
             remembered: Vec::new(),
             frozen: None,
             approvals: Vec::new(),
+            owners: BTreeSet::new(),
             now,
         }
     }
-}
-
-/// Roles of people who said yes.
-pub(crate) type Roles = BTreeSet<String>;
-
-/// Returns the roles among `approvals` that cover `subject` at this time.
-pub(crate) fn roles_for(approvals: &[Approval], subject: Digest, now: Timestamp) -> Roles {
-    let counts = |approval: &&Approval| {
-        approval.subject == subject
-            && matches!(approval.approver, Principal::User(_))
-            && now < approval.expires
-    };
-    approvals.iter().filter(counts).map(|approval| approval.role.clone()).collect()
 }

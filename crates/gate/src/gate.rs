@@ -4,6 +4,7 @@
 //! whole policy is asked again about the result. So Cedar decides about exactly the grant that is given in the
 //! end, and the rules about approvals live in the policy alone.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cedar_policy::Authorizer;
@@ -14,15 +15,16 @@ use model::{Action, Canonical, Digest, Effect, Grant, Timestamp};
 use crate::apply::Apply;
 use crate::decision::{ApprovalRequest, Decision, Granted, Subject};
 use crate::error::GateError;
-use crate::facts::{Approval, Facts, Remembered, Roles, roles_for};
+use crate::facts::{Approval, Facts, Remembered};
 use crate::obligation::Obligation;
 use crate::policy::{Policy, Ruling};
 use crate::question::{Question, questions_of};
 use crate::rule::Remedy;
+use crate::said::{Quorums, Said, largest, with_covered};
 use crate::settled::{Cause, Cited, Refusal, Settled};
 use crate::words::{About, put};
 
-/// Each try makes the grant smaller or supposes another role, so no policy can keep the gate busy for long; rules
+/// Each try makes the grant smaller or supposes another yes, so no policy can keep the gate busy for long; rules
 /// that need more tries than this undo each other, and the refusal stands.
 const MOST_TRIES: usize = 8;
 
@@ -143,7 +145,7 @@ impl Gate {
         if request.subject() != action.digest() {
             return self.refuse(action, Cause::Unaskable);
         }
-        let given = roles_for(&facts.approvals, action.digest(), facts.now);
+        let given = given(facts, &action);
         let grant = within_the_walls(action.grant().clone());
         let mut case = ActionCase { action: &action, grant, facts, service: None };
         // Whether to try at all is decided without the yes that is still missing.
@@ -154,7 +156,7 @@ impl Gate {
                 return self.refuse_for(action, &refusal);
             }
         };
-        let supposed = given.union(request.roles()).cloned().collect();
+        let supposed = with_covered(given.union(request.quorums()).cloned());
         let settled = self.settle(&mut case, supposed).for_trial(&tries);
         let grant = case.grant;
         let granted = Granted { action, grant: grant.clone(), is_trial: true };
@@ -169,12 +171,18 @@ impl Gate {
         }
     }
 
-    /// Decides whether changes may be written to the host's directory.
-    pub fn decide_apply(&self, mut apply: Apply, approvals: &[Approval], now: Timestamp) -> Decision<Apply> {
+    /// Decides whether changes may be written to the host's directory. `owners` are the accounts whose task it is.
+    pub fn decide_apply(
+        &self,
+        mut apply: Apply,
+        approvals: &[Approval],
+        owners: &BTreeSet<u32>,
+        now: Timestamp,
+    ) -> Decision<Apply> {
         let settled = match apply.principal() {
             Principal::User(_) | Principal::Agent(_) => {
-                let roles = roles_for(approvals, apply.digest(), now);
-                self.settle(&mut apply, roles)
+                let given = Said { approvals, owners, subject: apply.digest(), now }.quorums();
+                self.settle(&mut apply, given)
             }
             Principal::Engine => {
                 let what = apply.to_string();
@@ -191,9 +199,9 @@ impl Gate {
         if let Some(denied) = facts.frozen.as_ref().filter(|_| service.is_none()) {
             return self.refuse(action, Cause::Frozen(denied));
         }
-        let roles = roles_for(&facts.approvals, action.digest(), facts.now);
+        let given = given(facts, &action);
         let mut case = ActionCase { action: &action, grant: action.grant().clone(), facts, service };
-        let settled = self.settle(&mut case, roles);
+        let settled = self.settle(&mut case, given);
         let grant = case.grant;
         settled.into_decision(
             self.digest,
@@ -214,15 +222,15 @@ impl Gate {
     }
 
     /// Asks, lifts what can be lifted, and asks again, until the answer is clear.
-    fn settle(&self, case: &mut impl Case, given: Roles) -> Settled {
+    fn settle(&self, case: &mut impl Case, given: Quorums) -> Settled {
         let (mut narrowed_by, mut approved_by) = (Vec::new(), Vec::new());
-        let mut roles = given.clone();
+        let mut supposed = given.clone();
         let mut refusals = Vec::new();
         for _ in 0..MOST_TRIES {
             let permits;
-            (permits, refusals) = self.ask_all(case, &roles);
+            (permits, refusals) = self.ask_all(case, &supposed);
             if refusals.is_empty() {
-                let missing = roles.difference(&given).cloned().collect();
+                let missing = largest(&supposed.difference(&given).cloned().collect());
                 return Settled::yes(&permits, &narrowed_by, &approved_by, missing);
             }
             if refusals.iter().any(|refusal| !refusal.can_be_lifted()) {
@@ -230,7 +238,7 @@ impl Gate {
             }
             // What a smaller grant lifts needs nobody's yes, so that comes first.
             if !narrow_all(case, &refusals, &mut narrowed_by)
-                && !suppose_all(&mut roles, &refusals, &mut approved_by)
+                && !suppose_all(&mut supposed, &refusals, &mut approved_by)
             {
                 break;
             }
@@ -239,16 +247,16 @@ impl Gate {
     }
 
     /// Puts every question to every layer.
-    fn ask_all<'g>(&'g self, case: &impl Case, roles: &Roles) -> (Vec<Cited<'g>>, Vec<Refusal<'g>>) {
+    fn ask_all<'g>(&'g self, case: &impl Case, given: &Quorums) -> (Vec<Cited<'g>>, Vec<Refusal<'g>>) {
         let (mut permits, mut refusals) = (Vec::new(), Vec::new());
         for question in case.questions() {
             let effect = question.effect();
             // A yes is to this very action, whatever was denied before.
             let before =
-                effect.as_ref().filter(|_| roles.is_empty()).and_then(|effect| case.remembered(effect));
+                effect.as_ref().filter(|_| given.is_empty()).and_then(|effect| case.remembered(effect));
             let answer = match before {
                 Some(before) => Err(Cause::Remembered(Box::new(before.clone()))),
-                None => self.ask(&question, case.about(), roles),
+                None => self.ask(&question, case.about(), given),
             };
             match answer {
                 Ok(rules) => permits.extend(rules),
@@ -267,13 +275,13 @@ impl Gate {
         &self,
         question: &Question<'_>,
         about: About<'_>,
-        roles: &Roles,
+        given: &Quorums,
     ) -> Result<Vec<Cited<'_>>, Cause<'_>> {
         let layers = match &self.layers {
             Layers::Open(layers) => layers,
             Layers::Closed(why) => return Err(Cause::Closed(why)),
         };
-        let (request, entities) = put(question, about, roles).map_err(|_| Cause::Unaskable)?;
+        let (request, entities) = put(question, about, given).map_err(|_| Cause::Unaskable)?;
         let (mut permits, mut forbids) = (Vec::new(), Vec::new());
         for Layer { whose, policy } in layers {
             let cite = |rules: Vec<_>| rules.into_iter().map(|rule| Cited { layer: *whose, rule });
@@ -287,6 +295,12 @@ impl Gate {
         }
         if forbids.is_empty() { Ok(permits) } else { Err(Cause::Forbidden(forbids)) }
     }
+}
+
+/// Returns the quorums that people made up for an action.
+fn given(facts: &Facts, action: &Action) -> Quorums {
+    let Facts { approvals, owners, now, .. } = facts;
+    Said { approvals, owners, subject: action.digest(), now: *now }.quorums()
 }
 
 /// Takes from a grant what reaches beyond its own sandbox.
@@ -317,11 +331,16 @@ fn narrow_all<'g>(case: &mut impl Case, refusals: &[Refusal<'g>], by: &mut Vec<(
 }
 
 /// Supposes every yes that the refusals name, and tells whether one of them is new.
-fn suppose_all<'g>(roles: &mut Roles, refusals: &[Refusal<'g>], by: &mut Vec<(String, Cited<'g>)>) -> bool {
+fn suppose_all<'g>(
+    supposed: &mut Quorums,
+    refusals: &[Refusal<'g>],
+    by: &mut Vec<(String, Cited<'g>)>,
+) -> bool {
     let mut changed = false;
     for (what, cited) in refusals.iter().flat_map(Refusal::forbids) {
-        if let Some(Remedy::Approval(role)) = &cited.rule.remedy {
-            changed |= roles.insert(role.clone());
+        if let Some(Remedy::Approval(quorum)) = &cited.rule.remedy {
+            changed |= !supposed.contains(quorum);
+            supposed.extend(quorum.covered());
             by.push((what.to_owned(), cited));
         }
     }

@@ -20,6 +20,7 @@ mod obligation;
 mod policy;
 mod question;
 mod rule;
+mod said;
 mod settled;
 mod words;
 
@@ -35,3 +36,4 @@ pub use facts::{Approval, Classes, Facts, OtherAction, Progress, Remembered};
 pub use gate::{Gate, LayerOf};
 pub use policy::{Policy, SCHEMA};
 pub use question::controls;
+pub use said::Said;

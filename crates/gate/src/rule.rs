@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use cedar_policy::{Effect, Policy as CedarPolicy};
+use model::Quorum;
+use model::quorum::is_role;
 
 use crate::error::{GateError, RulePlace};
 use crate::obligation::Obligation;
@@ -31,8 +33,8 @@ pub(crate) struct Rule {
 pub(crate) enum Remedy {
     /// A smaller grant.
     Obligation(Obligation),
-    /// The yes of somebody in this role.
-    Approval(String),
+    /// The yes of these people.
+    Approval(Quorum),
 }
 
 /// The annotations that the gate understands. Any other is an error, so that a slip of the pen is found.
@@ -128,7 +130,7 @@ impl<'a> Annotations<'a> {
     /// Reads a name in kebab case.
     fn code(&self, key: &str) -> Result<String, GateError> {
         let value = self.required(key)?;
-        if is_kebab_case(value) {
+        if is_role(value) {
             return Ok(value.to_owned());
         }
         Err(self.error(format!(
@@ -156,11 +158,16 @@ impl<'a> Annotations<'a> {
         match (self.get("obligation"), self.get("approval")) {
             (None, None) => Ok(None),
             (Some(name), None) => self.obligation(name).map(|known| Some(Remedy::Obligation(known))),
-            (None, Some(_)) => self.code("approval").map(|role| Some(Remedy::Approval(role))),
+            (None, Some(_)) => self.quorum().map(|quorum| Some(Remedy::Approval(quorum))),
             (Some(_), Some(_)) => {
                 Err(self.error("has `@obligation` and `@approval`: split it into two rules"))
             }
         }
+    }
+
+    fn quorum(&self) -> Result<Quorum, GateError> {
+        let wrong = |error| self.error(format!("has an `@approval` that cannot be used: {error}"));
+        self.required("approval")?.parse().map_err(wrong)
     }
 
     fn obligation(&self, name: &str) -> Result<Obligation, GateError> {
@@ -169,10 +176,4 @@ impl<'a> Annotations<'a> {
             self.error(format!("has an `@obligation` that is not known: use `{known}`"))
         })
     }
-}
-
-fn is_kebab_case(text: &str) -> bool {
-    let part =
-        |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-    text.split('-').all(part)
 }

@@ -6,9 +6,10 @@ use model::event::{DecisionRecord, Verdict};
 use model::{Digest, Effect, Grant};
 
 use crate::decision::{ApprovalRequest, Authorization, Decision, Denial, Subject};
-use crate::facts::{Remembered, Roles};
+use crate::facts::Remembered;
 use crate::gate::LayerOf;
 use crate::rule::Rule;
+use crate::said::Quorums;
 
 /// What to do where a task is frozen.
 const FROZEN: &str = "wait for a person: what was denied was tried in too many other ways, so nothing runs in this task until \
@@ -59,7 +60,7 @@ pub(crate) enum Cause<'g> {
 pub(crate) struct Settled {
     verdict: Verdict,
     what: String,
-    missing: Roles,
+    missing: Quorums,
     denied: Vec<Effect>,
     rules: Vec<String>,
     reason: String,
@@ -155,12 +156,12 @@ impl<'g> Refusal<'g> {
 }
 
 impl Settled {
-    /// It is permitted: as asked, with less, or when the missing roles say yes.
+    /// It is permitted: as asked, with less, or when the missing people say yes.
     pub(crate) fn yes(
         permits: &[Cited<'_>],
         narrowed_by: &[(String, Cited<'_>)],
         approved_by: &[(String, Cited<'_>)],
-        missing: Roles,
+        missing: Quorums,
     ) -> Self {
         let verdict = match (missing.is_empty(), narrowed_by.is_empty()) {
             (false, _) => Verdict::RequireApproval,
@@ -242,7 +243,7 @@ impl Settled {
             Verdict::RequireApproval => Decision::RequireApproval(ApprovalRequest {
                 subject: digest,
                 what,
-                roles: self.missing,
+                quorums: self.missing,
                 record,
             }),
             Verdict::Deny => Decision::Deny(Denial { subject: digest, what, effects: self.denied, record }),

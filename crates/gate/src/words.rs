@@ -1,6 +1,6 @@
 //! Words: questions in the form that Cedar takes. The only place that builds requests.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -8,11 +8,12 @@ use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
 };
 use model::action::Principal;
-use model::{Action, Effect, Grant, OsText, Place, WorkspacePath};
+use model::{Action, Effect, Grant, OsText, Place, Quorum, WorkspacePath};
 
 use crate::apply::Apply;
 use crate::facts::{Classes, Progress};
 use crate::question::{Question, Widening, access_name, classes_or_unknown, is_in_workspace};
+use crate::said::Quorums;
 
 /// What the questions about one thing have in common.
 #[derive(Clone, Copy)]
@@ -74,7 +75,7 @@ impl Types {
 pub(crate) fn put(
     question: &Question<'_>,
     about: About<'_>,
-    roles: &BTreeSet<String>,
+    given: &Quorums,
 ) -> Result<(Request, Entities), Unaskable> {
     let action = TYPES.uid("Action", question.action())?;
     let (resource, mut entities) = resource(question, about)?;
@@ -84,7 +85,7 @@ pub(crate) fn put(
         let member = Entity::new(action.clone(), HashMap::new(), groups).map_err(|_| Unaskable)?;
         entities = entities.add_entities([member], None).map_err(|_| Unaskable)?;
     }
-    let context = Context::from_pairs(context(question, about, roles)?).map_err(|_| Unaskable)?;
+    let context = Context::from_pairs(context(question, about, given)?).map_err(|_| Unaskable)?;
     // The schema is not asked here: these lines are its other half, and a test puts every kind of question to it.
     let request = Request::new(principal(about)?, action, resource, context, None).map_err(|_| Unaskable)?;
     Ok((request, entities))
@@ -199,8 +200,8 @@ fn path_resource(path: &WorkspacePath, workspace: &OsText) -> Result<(EntityUid,
 
 type Pairs = Vec<(String, RestrictedExpression)>;
 
-fn context(question: &Question<'_>, about: About<'_>, roles: &BTreeSet<String>) -> Result<Pairs, Unaskable> {
-    let mut pairs = vec![("approvals".to_owned(), set(roles))];
+fn context(question: &Question<'_>, about: About<'_>, given: &Quorums) -> Result<Pairs, Unaskable> {
+    let mut pairs = vec![("approvals".to_owned(), set(given.iter().map(Quorum::to_string)))];
     match about {
         About::Action { action, grant } => pairs.push(("request".to_owned(), request(action, grant)?)),
         About::Apply(apply) => pairs.extend([
@@ -303,7 +304,7 @@ fn text_of(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use cedar_policy::Schema;
     use model::action::{Base, StartingPoint};
@@ -386,8 +387,8 @@ mod tests {
 
     /// Puts a question, holds it against the schema, and returns the action that it asks about.
     fn fits(schema: &Schema, question: &Question<'_>, about: About<'_>) -> String {
-        let roles = BTreeSet::from(["person".to_owned()]);
-        let (request, entities) = put(question, about, &roles).expect("can be put");
+        let given = Quorums::from([Quorum::person()]);
+        let (request, entities) = put(question, about, &given).expect("can be put");
         let (principal, action, resource) = (request.principal(), request.action(), request.resource());
         let (principal, action, resource) =
             (principal.expect("known"), action.expect("known"), resource.expect("known"));

@@ -261,7 +261,7 @@ fn applying_is_decided_by_class_and_kind_and_mode() {
     ];
     for (who, mode, kind, names, verdict, reason) in rows {
         let apply = apply(who, mode, &[change("a", kind)], names);
-        let decision = gate().decide_apply(apply, &[], NOW);
+        let decision = gate().decide_apply(apply, &[], &owners(), NOW);
         let record = decision.record();
         assert_eq!(
             (record.verdict, record.reason.as_str()),
@@ -276,13 +276,15 @@ fn applying_is_decided_by_class_and_kind_and_mode() {
 
 fn yes(subject: model::Digest) -> Approval {
     let expires = Timestamp::from_nanos(NOW.as_nanos() + 1);
-    Approval { subject, approver: user(), role: "person".to_owned(), expires }
+    Approval { subject, approver: user(), account: ADA, role: "person".to_owned(), expires }
 }
 
 #[test]
 fn a_persons_yes_covers_exactly_these_changes_until_its_time() {
     let protected = |name| apply(user(), ApplyMode::Ask, &[change(name, FileKind::File)], &["ci-files"]);
-    let asks = |approval: Approval| gate().decide_apply(protected("a"), &[approval], NOW).record().verdict;
+    let asks = |approval: Approval| {
+        gate().decide_apply(protected("a"), &[approval], &owners(), NOW).record().verdict
+    };
     let good = yes(protected("a").digest());
     assert_eq!(asks(good.clone()), Allow);
     assert_eq!(asks(Approval { subject: protected("b").digest(), ..good.clone() }), RequireApproval);
@@ -297,11 +299,11 @@ fn the_request_for_a_yes_says_who_must_give_it_and_to_what() {
     let protected =
         apply(user(), ApplyMode::Clean, &[change(".github/x.yml", FileKind::File)], &["ci-files"]);
     let digest = protected.digest();
-    let Decision::RequireApproval(request) = gate().decide_apply(protected, &[], NOW) else {
+    let Decision::RequireApproval(request) = gate().decide_apply(protected, &[], &owners(), NOW) else {
         panic!("not asked")
     };
     assert_eq!(request.subject(), digest);
-    assert_eq!(request.roles(), &classes(&["person"]));
+    assert_eq!(request.quorums(), &quorums(&["person"]));
     assert_eq!(
         request.to_string(),
         "needs a yes (person) before this may apply 1 change to protected paths (ci-files) (protected-path, by rule \

@@ -143,7 +143,7 @@ fn without_a_policy_that_can_be_used_everything_is_denied_and_recorded() {
         let helper = action(model::action::Principal::Engine, run(&["git"]));
         assert_eq!(gate.decide_internal(helper, "git", &facts()).record().verdict, Deny);
         let apply = apply(user(), ApplyMode::Always, &[change("a", FileKind::File)], &[]);
-        assert_eq!(gate.decide_apply(apply, &[], NOW).record().verdict, Deny);
+        assert_eq!(gate.decide_apply(apply, &[], &owners(), NOW).record().verdict, Deny);
     }
 }
 
@@ -285,16 +285,21 @@ fn the_roles_that_must_say_yes_come_out_of_the_policy() {
     let gate = with_approvals();
     let asked = || parse(request(agent(), run(&["curl"])), Grant { network: Network::Host, ..grant() });
     let Decision::RequireApproval(request) = gate.decide(asked(), &facts()) else { panic!("not asked") };
-    assert_eq!(request.roles(), &classes(&["operator", "security"]));
+    assert_eq!(request.quorums(), &quorums(&["operator", "security"]));
     assert_eq!(request.subject(), asked().digest());
 
     let expires = Timestamp::from_nanos(NOW.as_nanos() + 1);
-    let yes =
-        |role: &str| Approval { subject: asked().digest(), approver: user(), role: role.to_owned(), expires };
+    let yes = |role: &str| Approval {
+        subject: asked().digest(),
+        approver: user(),
+        account: ADA,
+        role: role.to_owned(),
+        expires,
+    };
     let mut facts = facts();
     facts.approvals = vec![yes("operator")];
     let Decision::RequireApproval(request) = gate.decide(asked(), &facts) else { panic!("not asked") };
-    assert_eq!(request.roles(), &classes(&["security"]));
+    assert_eq!(request.quorums(), &quorums(&["security"]));
 
     facts.approvals.push(yes("security"));
     assert_eq!(gate.decide(asked(), &facts).record().verdict, Allow);

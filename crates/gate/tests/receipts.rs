@@ -71,7 +71,7 @@ fn the_receipt_of_a_denial_or_of_another_step_is_refused() {
 #[test]
 fn applying_takes_the_same_way() {
     let changes = [change("a.rs", FileKind::File)];
-    let decision = gate().decide_apply(apply(user(), ApplyMode::Clean, &changes, &[]), &[], NOW);
+    let decision = gate().decide_apply(apply(user(), ApplyMode::Clean, &changes, &[]), &[], &owners(), NOW);
     let event = decision.event();
     let Decision::Allow(authorization) = decision else { panic!("not allowed") };
     let about = gate::Subject::about(authorization.subject());

@@ -62,6 +62,7 @@ fn a_persons_yes_to_this_very_action_goes_before_the_memory() {
     let yes = Approval {
         subject: action.digest(),
         approver: user(),
+        account: ADA,
         role: "person".to_owned(),
         expires: Timestamp::from_nanos(NOW.as_nanos() + 1),
     };

@@ -7,7 +7,7 @@ use gate::{Approval, ApprovalRequest, Decision, Facts, Gate, Policy};
 use model::event::{Event, Verdict};
 use model::grant::{Network, WorkspaceAccess};
 use model::id::LogId;
-use model::{Action, Effect, Grant, Place, Timestamp};
+use model::{Action, Effect, Grant, Place, Quorum, Timestamp};
 
 fn cautious() -> Gate {
     Gate::new(Policy::bundle("cautious").expect("is known").expect("can be used"))
@@ -49,13 +49,14 @@ fn a_trial_gets_what_a_yes_would_give_and_nothing_that_reaches_out() {
     assert_eq!((yes.grant().network.clone(), yes.grant().terminal), (Network::Loopback, false));
     assert_eq!(trial.record().rules, ["try-first"]);
     assert_eq!(trial.record().reason, "tried-before-a-yes");
-    let yes = |role: &String| Approval {
+    let yes = |quorum: &Quorum| Approval {
         subject: action.digest(),
         approver: user(),
-        role: role.clone(),
+        account: ADA,
+        role: quorum.role().to_owned(),
         expires: Timestamp::from_nanos(NOW.as_nanos() + 1),
     };
-    let approvals = request.roles().iter().map(yes).collect();
+    let approvals = request.quorums().iter().map(yes).collect();
     let approved = gate.decide(action, &Facts { approvals, ..facts });
     assert_eq!(approved.record().verdict, Verdict::Allow);
     assert_eq!(approved.record().grant, trial.record().grant, "what was tried is what a yes gives");

@@ -78,6 +78,9 @@ impl fmt::Display for ApprovalState {
 pub struct ApprovalAnswer {
     /// Who.
     pub by: Principal,
+    /// The account of the system from which it came, by number; nothing in answers of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<u32>,
     /// What.
     pub answer: Answered,
     /// The roles in which a yes was said.

@@ -1,5 +1,7 @@
 //! Events: what is written to the record, one type for each step of the path.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Principal, StartingPoint};
@@ -108,8 +110,11 @@ pub enum Event {
         approval: ApprovalId,
         /// The digest of the action that a yes would cover.
         digest: Digest,
-        /// The roles whose yes is missing.
+        /// Whose yes is missing, as quorums ([`crate::quorum`]).
         roles: Vec<String>,
+        /// The accounts whose yes is the owner's own.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        owners: BTreeSet<u32>,
         /// When it ends, by the wall clock.
         expires: Timestamp,
     },

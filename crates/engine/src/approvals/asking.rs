@@ -9,7 +9,7 @@ use gate::{ApprovalRequest, Authorization, Decision, Facts, Gate};
 use model::action::Action;
 use model::event::Event;
 use model::grant::Network;
-use model::{ActionId, ApprovalId, ApprovalState, Timestamp};
+use model::{ActionId, ApprovalId, ApprovalState, Quorum, Timestamp};
 
 use super::moved::ground;
 use crate::Engine;
@@ -58,7 +58,8 @@ impl Asks {
             Self::New { approval, .. } => Event::ApprovalAsked {
                 approval: approval.id.clone(),
                 digest: approval.digest,
-                roles: approval.roles.iter().cloned().collect(),
+                roles: approval.wanted.iter().map(ToString::to_string).collect(),
+                owners: approval.owners.clone(),
                 expires: approval.deadline.wall,
             },
             Self::Again(approval) => Event::ApprovalAskedAgain {
@@ -121,13 +122,22 @@ impl Engine {
         let given = |approval: &StoredApproval| approval.state_at(&now) == ApprovalState::Given;
         let Some(approval) = known.into_iter().rfind(given) else { return Ok(None) };
         let asked = self.store().read(|reader| reader.find_action(approval.action.as_str()))?;
-        match self.moved_since(task, &asked, &approval)? {
+        let moved = self.moved_since(task, &asked, &approval)?;
+        match moved.or_else(|| self.no_longer_given(&approval, &now)) {
             None => Ok(Some(approval)),
             Some(why) => {
                 self.close(&approval, ApprovalState::Void, &why, &now)?;
                 Ok(None)
             }
         }
+    }
+
+    /// Says whose yes is missing of a request that had all of them: an account may have lost its role since.
+    fn no_longer_given(&self, approval: &StoredApproval, now: &Moment) -> Option<String> {
+        let missing: Vec<String> = self.missing(approval, now).iter().map(Quorum::in_words).collect();
+        (!missing.is_empty()).then(|| {
+            format!("a yes to it does not count any longer: it needs one of {}", missing.join(" and of "))
+        })
     }
 
     /// Decides what becomes of an action that needs somebody's yes.
@@ -188,7 +198,8 @@ impl Engine {
             action: action.id().clone(),
             digest: action.digest(),
             what: request.what().to_owned(),
-            roles: request.roles().clone(),
+            wanted: request.quorums().clone(),
+            owners: self.config().owners.clone(),
             state,
             asked: now.wall,
             deadline: now.plus(HOLDS),

@@ -8,16 +8,19 @@
 
 mod asking;
 mod moved;
+mod people;
 
 use std::collections::BTreeSet;
 
 use audit::Entry;
-use gate::{Approval, Decision, Gate};
+use gate::{Decision, Gate};
 use model::action::{Action, Principal};
 use model::approval::{Answered, ApprovalAnswer};
 use model::event::Event;
 use model::task::{Task, TaskState};
-use model::{ActionId, ActionRequest, ApprovalState, Grant, OsText, Profile, Subject, TaskId, Timestamp};
+use model::{
+    ActionId, ActionRequest, ApprovalState, Grant, OsText, Profile, Quorum, Subject, TaskId, Timestamp,
+};
 
 use crate::Engine;
 use crate::deadline::Moment;
@@ -26,19 +29,18 @@ use crate::layers::GIT_UPPER;
 use crate::store::{ActionState, ClientProcess, StoredAction, StoredApproval, StoredRequest};
 
 pub(crate) use asking::{Asking, Asks};
+pub use people::{Progress, Roles};
 
 /// Why a request is worth nothing that has nothing to show.
 const CUT_OFF: &str = "its trial did not come to its end";
-/// The role that everybody has.
-const EVERYBODY: &str = "person";
 
 /// A person who answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approver {
     /// The name by which the system knows them.
     pub name: String,
-    /// The roles that they have beside the one that everybody has.
-    pub roles: BTreeSet<String>,
+    /// The number of their account. One account is one person.
+    pub account: u32,
 }
 
 /// What came of a yes.
@@ -48,8 +50,8 @@ pub enum Yes {
     Kept,
     /// The same request may run, once, until this time.
     MayRun(Timestamp),
-    /// Others must say yes too, in these roles.
-    StillNeeds(BTreeSet<String>),
+    /// Others must say yes too.
+    StillNeeds(BTreeSet<Quorum>),
     /// It is worth nothing: what was shown is not any longer so, for this reason.
     Void(String),
 }
@@ -57,10 +59,6 @@ pub enum Yes {
 impl Approver {
     fn principal(&self) -> Principal {
         Principal::User(self.name.clone())
-    }
-
-    fn has(&self, role: &str) -> bool {
-        role == EVERYBODY || self.roles.contains(role)
     }
 }
 
@@ -72,28 +70,6 @@ impl StoredApproval {
         } else {
             self.state
         }
-    }
-
-    /// Returns the roles whose yes is still missing.
-    pub fn missing(&self) -> BTreeSet<String> {
-        let given: BTreeSet<&String> = self.answers.iter().flat_map(|answer| &answer.roles).collect();
-        self.roles.iter().filter(|role| !given.contains(role)).cloned().collect()
-    }
-
-    /// Returns what the gate is told of the answers; nothing when their time is over.
-    pub(crate) fn approvals(&self, now: &Moment) -> Vec<Approval> {
-        let Some(expires) = self.deadline.by_the_clock_of(self.asked, now) else { return Vec::new() };
-        let of_one = |answer: &ApprovalAnswer| {
-            let approver = answer.by.clone();
-            let one = move |role: &String| Approval {
-                subject: self.digest,
-                approver: approver.clone(),
-                role: role.clone(),
-                expires,
-            };
-            answer.roles.iter().map(one).collect::<Vec<_>>()
-        };
-        self.answers.iter().flat_map(of_one).collect()
     }
 
     fn subject(&self) -> Subject {
@@ -182,14 +158,7 @@ impl Engine {
         let _alone = self.lock_idle(&approval.task)?;
         let now = Moment::now()?;
         let approval = self.answerable(approval, by, &[ApprovalState::Open], &now)?;
-        let roles: BTreeSet<String> = approval.missing().into_iter().filter(|role| by.has(role)).collect();
-        if roles.is_empty() {
-            let missing: Vec<String> = approval.missing().into_iter().collect();
-            let why = format!("needs a yes as {}, and {} is not that", missing.join(" or "), by.name);
-            self.refuse_answer(&approval, by, &why)?;
-            return Err(EngineError::Approval { approval: approval.id, why });
-        }
-        let answer = answer(by, Answered::Yes, roles, reason, &now);
+        let answer = self.yes_of(&approval, by, reason, &now)?;
         let stored = self.store().read(|reader| reader.find_action(approval.action.as_str()))?;
         if let Some(why) = self.is_over(&task, &stored, &approval)? {
             self.close(&approval, ApprovalState::Void, &why, &now)?;
@@ -197,7 +166,7 @@ impl Engine {
         }
         let mut with_it = approval.clone();
         with_it.answers.push(answer.clone());
-        let missing = with_it.missing();
+        let missing = self.missing(&with_it, &now);
         if !missing.is_empty() {
             self.keep_answer(&approval, &answer, ApprovalState::Open, &now)?;
             return Ok(Yes::StillNeeds(missing));
@@ -209,6 +178,54 @@ impl Engine {
         }
         let deciding = Deciding { gate: &gate, profile, now: &now };
         self.keep_layer(&task, &stored, &with_it, &answer, &deciding)
+    }
+
+    /// Puts a yes in the form in which it is kept, in every role that is wanted and that the person has.
+    fn yes_of(
+        &self,
+        approval: &StoredApproval,
+        by: &Approver,
+        reason: Option<&str>,
+        now: &Moment,
+    ) -> Result<ApprovalAnswer, EngineError> {
+        let wanted = approval.wanted.iter().map(|quorum| quorum.role().to_owned());
+        let roles = wanted.filter(|role| self.config().roles.has(by.account, role)).collect();
+        let answer = answer(by, Answered::Yes, roles, reason, now);
+        let Some(why) = self.adds_nothing(approval, &answer, now) else { return Ok(answer) };
+        let why = format!("{why}, and {} {}", by.name, self.is_not_that(approval, by));
+        self.refuse_answer(approval, by, &why)?;
+        Err(EngineError::Approval { approval: approval.id.clone(), why })
+    }
+
+    /// Says what is missing, when one more answer brings nothing of it nearer.
+    fn adds_nothing(
+        &self,
+        approval: &StoredApproval,
+        answer: &ApprovalAnswer,
+        now: &Moment,
+    ) -> Option<String> {
+        let mut with_it = approval.clone();
+        with_it.answers.push(answer.clone());
+        let (before, after) = (self.progress(approval, now), self.progress(&with_it, now));
+        let mut missing = before.iter().zip(&after).filter(|(before, _)| !before.is_enough());
+        if missing.clone().any(|(before, after)| after.people.len() > before.people.len()) {
+            return None;
+        }
+        let words: Vec<String> = missing.by_ref().map(|(before, _)| before.quorum.in_words()).collect();
+        Some(format!("needs a yes of {}", words.join(" and of ")))
+    }
+
+    /// Says why somebody is not who is missing.
+    fn is_not_that(&self, approval: &StoredApproval, by: &Approver) -> &'static str {
+        let mut missing =
+            approval.wanted.iter().filter(|quorum| self.config().roles.has(by.account, quorum.role()));
+        let (has_role, is_owner) =
+            (missing.clone().next().is_some(), self.owners_of(approval).contains(&by.account));
+        match (has_role, is_owner && missing.any(Quorum::is_without_owner)) {
+            (true, true) => "is the owner",
+            (true, false) => "has said yes already",
+            (false, _) => "does not have that role",
+        }
     }
 
     /// Says no to a request, or takes it or the yes to it back.
@@ -306,7 +323,8 @@ impl Engine {
             return Ok(Yes::Void(why));
         }
         let mut facts = self.facts(profile, &action)?;
-        facts.approvals = approval.approvals(now);
+        facts.approvals = self.approvals_of(approval, now);
+        facts.owners = self.owners_of(approval);
         let decision = gate.decide(action, &facts);
         let granted = match &decision {
             Decision::Allow(yes) | Decision::Narrow(yes) => Some(yes.grant()),
@@ -458,7 +476,15 @@ fn answer(
     reason: Option<&str>,
     now: &Moment,
 ) -> ApprovalAnswer {
-    ApprovalAnswer { by: by.principal(), answer, roles, reason: reason.map(str::to_owned), at: now.wall }
+    let account = Some(by.account);
+    ApprovalAnswer {
+        by: by.principal(),
+        account,
+        answer,
+        roles,
+        reason: reason.map(str::to_owned),
+        at: now.wall,
+    }
 }
 
 /// Puts the action together again that was asked for. The values of its environment are not kept, so one that has any is

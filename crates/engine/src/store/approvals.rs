@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::approval::ApprovalAnswer;
-use model::{ActionId, ApprovalId, ApprovalState, Digest, TaskId, Timestamp};
+use model::{ActionId, ApprovalId, ApprovalState, Digest, Quorum, TaskId, Timestamp};
 use rusqlite::{Row, params};
 
 use super::error::StoreError;
@@ -16,7 +16,7 @@ const NAMED: Named =
     Named { kind: "approval", prefix: "apr-", table: "approvals", listing: "approvals list" };
 
 const SELECT: &str = "SELECT id, task, action, digest, what, roles, state, asked, expires, boot, expires_boot, \
-                      untried, repeats, answers, why, closed, ground, input FROM approvals";
+                      untried, repeats, answers, why, closed, ground, input, owners FROM approvals";
 
 /// A request for a person's yes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +31,10 @@ pub struct StoredApproval {
     pub digest: Digest,
     /// What is asked, to follow after "may this".
     pub what: String,
-    /// The roles whose yes policy wants.
-    pub roles: BTreeSet<String>,
+    /// Whose yes policy wants.
+    pub wanted: BTreeSet<Quorum>,
+    /// The accounts whose yes is the owner's own: where policy keeps the owner apart, it does not count.
+    pub owners: BTreeSet<u32>,
     /// Where it stands, as it was written down last: whether it has expired is told by its `deadline`.
     pub state: ApprovalState,
     /// When it was asked.
@@ -143,15 +145,15 @@ impl Writer<'_> {
     /// When there is one of this name, or it cannot be written.
     pub fn insert_approval(&self, approval: &StoredApproval) -> Result<(), StoreError> {
         let sql = "INSERT INTO approvals (id, task, action, digest, what, roles, state, asked, expires, boot, \
-                   expires_boot, untried, answers, ground, input) \
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)";
+                   expires_boot, untried, answers, ground, input, owners) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)";
         self.connection.prepare_cached(sql)?.execute(params![
             approval.id.as_str(),
             approval.task.as_str(),
             approval.action.as_str(),
             approval.digest.as_bytes(),
             self.text(&approval.what),
-            json("roles", &approval.roles)?,
+            json("roles", &approval.wanted)?,
             approval.state.name(),
             time(approval.asked),
             time(approval.deadline.wall),
@@ -161,6 +163,7 @@ impl Writer<'_> {
             self.json("answers", &approval.answers)?,
             approval.ground.as_bytes(),
             approval.with_input,
+            json("owners", &approval.owners)?,
         ])?;
         Ok(())
     }
@@ -246,7 +249,8 @@ fn approval(row: &Row<'_>) -> rusqlite::Result<StoredApproval> {
         action: row.get::<_, Value<_>>(2)?.0,
         digest: row.get::<_, Raw<_>>(3)?.0,
         what: row.get(4)?,
-        roles: row.get::<_, Json<_>>(5)?.0,
+        wanted: row.get::<_, Json<_>>(5)?.0,
+        owners: row.get::<_, Json<_>>(18)?.0,
         state: row.get::<_, Word<_>>(6)?.0,
         asked: row.get::<_, Raw<_>>(7)?.0,
         deadline: Deadline {

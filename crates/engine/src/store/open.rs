@@ -18,11 +18,12 @@ use crate::redaction::Redactor;
 
 /// What each version of the schema added to the one before. This build writes the last one, and brings an older
 /// database there when it opens it.
-const VERSIONS: [&str; 4] = [
+const VERSIONS: [&str; 5] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
+    include_str!("schema-5.sql"),
 ];
 
 /// The schema that this build writes.

@@ -187,7 +187,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     edit(&state, "UPDATE store SET schema = 99");
     let told = refused(&state);
     assert!(told.contains("schema 99") && told.contains("use the newer `fumehood`"), "{told}");
-    edit(&state, "UPDATE store SET schema = 4");
+    edit(&state, "UPDATE store SET schema = 5");
     drop(Store::open(&state).unwrap());
 }
 

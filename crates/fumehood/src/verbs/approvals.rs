@@ -1,12 +1,13 @@
 //! `approvals`: what waits for a person, what a person should know of it, and what they answer.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use engine::store::{StoredAction, StoredApproval};
 use engine::{Approver, Engine, Moment, Yes};
 use model::approval::Answered;
 use model::event::Event;
-use model::{ApprovalState, Effect, OsText, Profile};
+use model::{ApprovalState, Effect, OsText, Profile, Quorum};
 
 use super::ancestry::not_a_person;
 use super::artifacts;
@@ -35,7 +36,7 @@ pub(super) fn list(context: &Context<'_>, args: &ApprovalsListArgs) -> Result<Ex
     let rows = stored.iter().filter(wanted).map(|approval| {
         let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
         let action = look::of_stored(&engine, &stored)?;
-        Ok(row(approval, &stored, &action, &now))
+        Ok(row(&engine, approval, &stored, &action, &now))
     });
     let document = ApprovalsDocument { approvals: rows.collect::<Result<_, CliError>>()? };
     context.console.answer(&document, |paint| render::approvals(&document, paint));
@@ -108,7 +109,7 @@ fn refuse(
 
 /// Returns who answers, unless that cannot be a person.
 fn approver(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> Result<Approver, CliError> {
-    let by = Approver { name: context.user.name.clone(), roles: [].into() };
+    let by = Approver { name: context.user.name.clone(), account: context.user.account };
     let Some(why) = not_a_person(&engine.clients()?) else { return Ok(by) };
     engine.refuse_answer(approval, &by, &why)?;
     Err(CliError::Cannot(format!("an answer to {} is not taken: it {why}", approval.id)))
@@ -140,7 +141,7 @@ fn answered(engine: &Engine, before: &StoredApproval, yes: Option<Yes>) -> Resul
     let approval = engine.store().read(|reader| reader.find_approval(before.id.as_str()))?;
     let (until, missing) = match yes {
         Some(Yes::MayRun(until)) => (Some(until), [].into()),
-        Some(Yes::StillNeeds(missing)) => (None, missing),
+        Some(Yes::StillNeeds(missing)) => (None, texts(missing)),
         Some(Yes::Kept | Yes::Void(_)) | None => (None, [].into()),
     };
     Ok(AnswerDocument {
@@ -154,6 +155,7 @@ fn answered(engine: &Engine, before: &StoredApproval, yes: Option<Yes>) -> Resul
 }
 
 fn row(
+    engine: &Engine,
     approval: &StoredApproval,
     stored: &StoredAction,
     action: &ActionDocument,
@@ -168,9 +170,14 @@ fn row(
         until: approval.deadline.by_the_clock_of(approval.asked, now).unwrap_or(approval.deadline.wall),
         by: who(&stored.request.principal),
         command: action.command(),
-        missing: if approval.state.is_final() { [].into() } else { approval.missing() },
+        missing: if approval.state.is_final() { [].into() } else { texts(engine.missing(approval, now)) },
         repeats: approval.repeats,
     }
+}
+
+/// Returns quorums as policy writes them.
+fn texts(quorums: BTreeSet<Quorum>) -> BTreeSet<String> {
+    quorums.iter().map(Quorum::to_string).collect()
 }
 
 /// Puts everything together that is known of a request.
@@ -184,7 +191,7 @@ fn dossier(engine: &Engine, approval: &StoredApproval) -> Result<DossierDocument
     let measured = measured(engine, approval, &action)?;
     let declared = declared(&events);
     Ok(DossierDocument {
-        approval: row(approval, &stored, &action, &now),
+        approval: row(engine, approval, &stored, &action, &now),
         claimed_purpose: stored.request.purpose.clone(),
         grant: stored.grant.clone().into(),
         digest: approval.digest,

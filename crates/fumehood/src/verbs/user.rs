@@ -1,4 +1,4 @@
-//! Who calls: the name and the home, as the system's user database has them.
+//! Who calls: the name, the account and the home, as the system's user database has them.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,8 @@ use crate::settings::Environment;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct User {
     pub(super) name: String,
+    /// The number of the account.
+    pub(super) account: u32,
     pub(super) home: PathBuf,
 }
 
@@ -24,7 +26,7 @@ pub(super) fn caller(environment: &Environment) -> Result<User, CliError> {
     };
     let home = environment.directory("HOME").map(PathBuf::from).or(home);
     let home = home.ok_or_else(|| CliError::Cannot("your home is not known: set HOME".to_owned()))?;
-    Ok(User { name, home })
+    Ok(User { name, account: uid, home })
 }
 
 /// Returns the name and the home of a user in the format of `/etc/passwd`.

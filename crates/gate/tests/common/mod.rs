@@ -1,18 +1,29 @@
 //! Actions, facts and a log for the tests of the gate.
 #![allow(dead_code, unreachable_pub)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use audit::{Log, MemoryStorage, Receipt};
 use gate::{Apply, ApplyMode, ApplySource, Classes, Facts};
 use model::action::{Base, Principal, StartingPoint};
 use model::id::LogId;
 use model::{
-    Action, ActionId, ActionRequest, Change, ChangeKind, Event, FileKind, Grant, OsText, Profile, Subject,
-    TaskId, Timestamp, Tool, WorkspacePath,
+    Action, ActionId, ActionRequest, Change, ChangeKind, Event, FileKind, Grant, OsText, Profile, Quorum,
+    Subject, TaskId, Timestamp, Tool, WorkspacePath,
 };
 
 pub const NOW: Timestamp = Timestamp::from_nanos(1_800_000_000_000_000_000);
+
+/// The number of the account whose task it is.
+pub const ADA: u32 = 1000;
+
+pub fn owners() -> BTreeSet<u32> {
+    BTreeSet::from([ADA])
+}
+
+pub fn quorums(texts: &[&str]) -> BTreeSet<Quorum> {
+    texts.iter().map(|text| text.parse().expect("a quorum")).collect()
+}
 
 pub fn user() -> Principal {
     Principal::User("ada".to_owned())
@@ -53,7 +64,7 @@ pub fn grant() -> Grant {
 }
 
 pub fn facts() -> Facts {
-    Facts::new(Profile::default_profile(), NOW)
+    Facts { owners: owners(), ..Facts::new(Profile::default_profile(), NOW) }
 }
 
 pub fn parse(request: ActionRequest, grant: Grant) -> Action {

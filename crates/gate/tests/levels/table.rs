@@ -7,7 +7,7 @@ use model::grant::Network;
 use model::{ActionId, DatabaseAccess, Effect, FileKind, Grant, Place, Tool};
 
 use crate::common::{
-    action, agent, apply, change, facts, facts_with, grant, parse, path, request, run, user, write,
+    action, agent, apply, change, facts, facts_with, grant, owners, parse, path, request, run, user, write,
 };
 
 /// What each level is for, from the first.
@@ -130,7 +130,7 @@ impl Row {
             }
             Case::Apply(mode, classes) => {
                 let apply = apply(user(), *mode, &[change("a", FileKind::File)], classes);
-                said(&gate.decide_apply(apply, &[], facts().now))
+                said(&gate.decide_apply(apply, &[], &owners(), facts().now))
             }
         }
     }
@@ -141,7 +141,7 @@ fn said<S: gate::Subject>(decision: &Decision<S>) -> String {
         Decision::Allow(_) => "yes".to_owned(),
         Decision::Narrow(_) => "without it".to_owned(),
         Decision::RequireApproval(request) => {
-            let roles: Vec<String> = request.roles().iter().map(ToString::to_string).collect();
+            let roles: Vec<String> = request.quorums().iter().map(ToString::to_string).collect();
             format!("asks `{}`", roles.join("`, `"))
         }
         Decision::Deny(_) => "no".to_owned(),

@@ -29,7 +29,7 @@ pub struct ApprovalPart {
     pub again: bool,
     /// Whether the action was tried on a throwaway layer, which is what the person is shown.
     pub tried: bool,
-    /// The roles whose yes is needed.
+    /// Whose yes is needed, as policy writes it: `person`, `release-manager:2`, `person:not-owner`.
     pub roles: Vec<String>,
     /// When it ends; `null` where that is told with the first request.
     #[serde(serialize_with = "moment_or_none")]
@@ -50,6 +50,8 @@ pub struct AnswerPart {
     pub at: Timestamp,
     /// Who.
     pub by: String,
+    /// The number of their account; `null` in answers of earlier versions.
+    pub account: Option<u32>,
     /// `yes`, `no` or `taken-back`.
     #[schemars(with = "String")]
     pub answer: Answered,
@@ -86,7 +88,7 @@ pub struct ApprovalRow {
     pub by: String,
     /// The command, as a person would have typed it.
     pub command: String,
-    /// The roles whose yes is still missing.
+    /// Whose yes is still missing, as policy writes it.
     pub missing: BTreeSet<String>,
     /// How often the very same thing was asked for again.
     pub repeats: u64,
@@ -163,7 +165,7 @@ pub struct AnswerDocument {
     #[serde(serialize_with = "moment_or_none")]
     #[schemars(with = "Option<Moment>")]
     pub until: Option<Timestamp>,
-    /// The roles whose yes is still missing.
+    /// Whose yes is still missing, as policy writes it.
     pub missing: BTreeSet<String>,
     /// Why the answer is worth nothing, when it is.
     pub why: Option<String>,
@@ -199,8 +201,8 @@ fn milliseconds_or_none<S: serde::Serializer>(time: &Option<Duration>, to: S) ->
 
 impl From<&ApprovalAnswer> for AnswerPart {
     fn from(answer: &ApprovalAnswer) -> Self {
-        let ApprovalAnswer { by, answer, roles, reason, at } = answer.clone();
-        Self { at, by: super::who(&by), answer, roles, reason }
+        let ApprovalAnswer { by, account, answer, roles, reason, at } = answer.clone();
+        Self { at, by: super::who(&by), account, answer, roles, reason }
     }
 }
 
@@ -250,21 +252,12 @@ impl ApprovalPart {
         match event {
             Event::TrialDecided { .. } => (self.tried, self.state) = (true, ApprovalState::Trying),
             Event::Ended { .. } if self.state == ApprovalState::Trying => self.state = ApprovalState::Open,
-            Event::ApprovalAnswered { answer, .. } => self.answered(answer),
+            Event::ApprovalAnswered { answer, .. } => self.answers.push(answer.into()),
             Event::ApprovalClosed { state, why, .. } => {
                 self.state = *state;
                 self.why = Some(why.clone()).filter(|why| !why.is_empty());
             }
             _ => {}
-        }
-    }
-
-    fn answered(&mut self, answer: &ApprovalAnswer) {
-        self.answers.push(answer.into());
-        let given: BTreeSet<&String> = self.answers.iter().flat_map(|answer| &answer.roles).collect();
-        if answer.answer == Answered::Yes && !self.tried && self.roles.iter().all(|role| given.contains(role))
-        {
-            self.state = ApprovalState::Given;
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct PolicyDocument {
     pub advice: String,
     /// Whether asking a person could help.
     pub person_may_allow: bool,
-    /// The roles whose yes is missing.
+    /// Whose yes is missing, as policy writes it: `person`, `release-manager:2`, `person:not-owner`.
     pub roles: Vec<String>,
     /// What it would get less of than it asked for.
     pub narrowed: Vec<String>,

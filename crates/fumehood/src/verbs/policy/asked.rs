@@ -13,7 +13,7 @@ use model::grant::{Input, Network, WorkspaceAccess};
 use model::text::escape;
 use model::{
     Action, ActionId, ActionRequest, Bytes, Change, ChangeKind, Digest, Effect, FileKind, Grant, Limits,
-    OsText, Profile, TaskId, Timestamp, Tool, WorkspacePath,
+    OsText, Profile, Quorum, TaskId, Timestamp, Tool, WorkspacePath,
 };
 use serde::Deserialize;
 
@@ -22,6 +22,8 @@ use crate::output::shape::PolicyAnswer;
 /// When these decisions are made, as far as an approval is concerned.
 const NOW: Timestamp = Timestamp::from_nanos(1);
 const LATER: Timestamp = Timestamp::from_nanos(2);
+/// The account of the owner; those of others follow.
+const OWNER: u32 = 0;
 
 /// A request. It names one thing to be done; the rest is what it asks for beside, and facts.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -46,7 +48,7 @@ pub(super) struct Asked {
     input: Option<AskedInput>,
     limits: AskedLimits,
     classes: Option<BTreeMap<WorkspacePath, Classes>>,
-    approvals: BTreeSet<String>,
+    approvals: BTreeSet<Quorum>,
 }
 
 /// Changes to be written to the host.
@@ -128,7 +130,7 @@ pub(super) struct ApplyCase {
     pub(super) by: Principal,
     pub(super) workspace: OsText,
     asked: AskedApply,
-    approvals: BTreeSet<String>,
+    approvals: BTreeSet<Quorum>,
 }
 
 /// What was decided.
@@ -264,7 +266,7 @@ impl Asked {
         let inputs =
             if self.input.as_ref().is_some_and(named) { action.grant().inputs.clone() } else { Vec::new() };
         let progress = |running| if running { Progress::Running } else { Progress::Ended };
-        let approve = |role: &String| approval(action.digest(), role);
+        let approve = |quorum: &Quorum| approvals(action.digest(), quorum);
         let facts = Facts {
             inputs,
             declared: described.declared.clone(),
@@ -273,7 +275,8 @@ impl Asked {
                 same_task,
                 progress: progress(running),
             }),
-            approvals: self.approvals.iter().map(approve).collect(),
+            approvals: self.approvals.iter().flat_map(approve).collect(),
+            owners: [OWNER].into(),
             ..Facts::new(scene.profile, NOW)
         };
         let effects = described.declared.into_iter().flatten().collect();
@@ -348,13 +351,18 @@ fn principal(word: &str) -> Result<Principal, String> {
     }
 }
 
-fn approval(subject: Digest, role: &str) -> Approval {
-    Approval {
+/// Returns the yes of so many people, the owner among them where they count.
+fn approvals(subject: Digest, quorum: &Quorum) -> Vec<Approval> {
+    let first = OWNER + u32::from(quorum.is_without_owner());
+    let accounts = first..first + u32::from(quorum.people());
+    let approval = |account| Approval {
         subject,
         approver: Principal::User("somebody".to_owned()),
-        role: role.to_owned(),
+        account,
+        role: quorum.role().to_owned(),
         expires: LATER,
-    }
+    };
+    accounts.map(approval).collect()
 }
 
 impl Case {
@@ -364,9 +372,9 @@ impl Case {
             Self::Action(case) => Decided::of(&gate.decide(case.action.clone(), &case.facts)),
             Self::Apply(case) => {
                 let apply = case.apply();
-                let approve = |role: &String| approval(apply.digest(), role);
-                let approvals: Vec<Approval> = case.approvals.iter().map(approve).collect();
-                Decided::of(&gate.decide_apply(apply, &approvals, NOW))
+                let approve = |quorum: &Quorum| approvals(apply.digest(), quorum);
+                let approvals: Vec<Approval> = case.approvals.iter().flat_map(approve).collect();
+                Decided::of(&gate.decide_apply(apply, &approvals, &[OWNER].into(), NOW))
             }
         }
     }
@@ -402,7 +410,7 @@ impl Decided {
         let (answer, roles) = match decision {
             Decision::Allow(_) | Decision::Narrow(_) => (PolicyAnswer::Allow, Vec::new()),
             Decision::RequireApproval(request) => {
-                (PolicyAnswer::Ask, request.roles().iter().cloned().collect())
+                (PolicyAnswer::Ask, request.quorums().iter().map(ToString::to_string).collect())
             }
             Decision::Deny(_) => (PolicyAnswer::Deny, Vec::new()),
         };
