@@ -92,9 +92,7 @@ pub(crate) fn places(arg: &Arg, act: Act, directories: &[Directory], workspace: 
         return Vec::new();
     }
     if text.starts_with('~') {
-        let climbs = text.split('/').any(|part| part == "..");
-        let place = OsText::new(text).ok().filter(|_| !climbs);
-        return vec![place.map_or(Place::Anywhere, Place::Outside)];
+        return at_home(text, workspace);
     }
     if directories.is_empty() && !text.starts_with('/') {
         return vec![Place::Anywhere];
@@ -102,6 +100,24 @@ pub(crate) fn places(arg: &Arg, act: Act, directories: &[Directory], workspace: 
     let root = [Directory::new(PathBuf::from("/"))];
     let from = if text.starts_with('/') { &root } else { directories };
     from.iter().map(|directory| place(directory.join(Path::new(text)), workspace)).collect()
+}
+
+/// Returns what a path from a home means. Which home that is is not known, and the workspace may lie in it: then it can be a
+/// path of the workspace as well.
+fn at_home(text: &str, workspace: &Path) -> Vec<Place> {
+    let path: PathBuf = Path::new(text).components().collect();
+    let Ok(outside) = OsText::try_from(path.as_path()) else { return vec![Place::Anywhere] };
+    if path.components().any(|part| part == Component::ParentDir) {
+        return vec![Place::Anywhere];
+    }
+    let from_home: PathBuf = path.components().skip(1).collect();
+    let homes = workspace.ancestors().skip(1);
+    let inside = homes.filter_map(|home| {
+        let found = home.join(&from_home);
+        found.strip_prefix(workspace).ok().map(Path::to_owned)
+    });
+    let inside = inside.map(|path| WorkspacePath::parse(&path).map_or(Place::Workspace, Place::Path));
+    std::iter::once(Place::Outside(outside)).chain(inside).collect()
 }
 
 fn place(found: Option<Directory>, workspace: &Path) -> Place {
@@ -168,6 +184,9 @@ mod tests {
             ("/etc/passwd", "`/etc/passwd`"),
             ("~/x", "`~/x`"),
             ("~/a..b", "`~/a..b`"),
+            ("~//.aws/./x", "`~/.aws/x`"),
+            ("~/ws/x", "`~/ws/x` `x`"),
+            ("~root/ws", "`~root/ws` the workspace"),
             ("/dev/null", ""),
             ("/dev/fd/3", ""),
             ("/dev/sda", "`/dev/sda`"),

@@ -206,13 +206,14 @@ fn show(limits: &Limits, kind: LimitKind) -> String {
 }
 
 impl Question<'_> {
-    /// Returns the effect that it asks about, when it is one; starting a program is one too.
+    /// Returns the effect that it asks about, when it is one; starting a program is one too, and so is changing a file.
     pub(crate) fn effect(&self) -> Option<Effect> {
         match self {
             Self::Effect { effect, .. } => Some(effect.clone().into_owned()),
             Self::Start { argv: [program, ..], service: None } => {
                 Some(Effect::Run { program: String::from_utf8_lossy(program.as_bytes()).into_owned() })
             }
+            Self::Change { path, .. } => Some(Effect::Write { place: Place::Path((*path).clone()) }),
             _ => None,
         }
     }

@@ -199,11 +199,13 @@ impl Effect {
     }
 
     /// Tells whether whoever has this effect has also that one, whatever words it was asked for in: the same operation on
-    /// the same object, or on a file below a denied directory. Another remote of the same branch is the same object.
+    /// the same object, or on a file below a denied directory. Another remote of the same branch is the same object, and
+    /// so is another door to the same registry.
     pub fn does(&self, other: &Self) -> bool {
         let below = |place: &Place, other: &Place| match (place, other) {
             (_, Place::Anywhere) => false,
             (Place::Path(path), Place::Path(top)) => path.as_path().starts_with(top.as_path()),
+            (Place::Outside(path), Place::Outside(top)) => path.as_path().starts_with(top.as_path()),
             (place, other) => place == other,
         };
         match (self, other) {
@@ -222,6 +224,11 @@ impl Effect {
                 Self::ChangeRef { repository: ours, reference: a, forced },
                 Self::ChangeRef { repository: theirs, reference: b, forced: only_forced },
             ) => a == b && (*forced || !only_forced) && ((ours == ".") == (theirs == ".")),
+            (Self::Install { manager: ours, package: a }, Self::Install { manager: theirs, package: b }) => {
+                registry(ours) == registry(theirs) && (a == b || without_version(a) == b)
+            }
+            (Self::Publish { what: a }, Self::Publish { what: b }) => registry(a) == registry(b),
+            (Self::Message { to: a }, Self::Message { to: b }) => a.eq_ignore_ascii_case(b),
             // What nobody could tell is like nothing else.
             (Self::Unknown { .. }, _) | (_, Self::Unknown { .. }) => false,
             (ours, theirs) => ours == theirs,
@@ -243,10 +250,36 @@ impl Effect {
 fn reaches(host: &str, denied: &str) -> bool {
     let plain = |text: &str| text.to_ascii_lowercase().replace("[::ffff:", "").replace(']', "");
     let (host, denied) = (plain(host), plain(denied));
-    let without_port = host.rsplit_once(':').filter(|(name, port)| {
-        !name.contains(':') && !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
-    });
-    host == denied || without_port.is_some_and(|(name, _)| name == denied)
+    let (name, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !name.contains(':') && is_number(port) => (name, Some(port)),
+        _ => (host.as_str(), None),
+    };
+    // A name may end in a dot.
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let named = port.map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"));
+    named == denied || name == denied
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Returns where a package manager gets packages from: several of them are doors to the same place.
+fn registry(manager: &str) -> &str {
+    match manager {
+        "pnpm" | "yarn" | "cnpm" | "bun" => "npm",
+        "pip3" | "uv" | "poetry" | "pipenv" | "pdm" | "hatch" | "twine" | "easy_install" => "pip",
+        "bundle" | "bundler" => "gem",
+        "apt-get" | "aptitude" => "apt",
+        other => other,
+    }
+}
+
+/// Returns the name of a package without the version behind it, as in `name@1.0`, `name==1.0` and `name>=1.0`. A name of
+/// npm may begin with the sign.
+fn without_version(package: &str) -> &str {
+    let sign = package.char_indices().skip(1).find(|(_, c)| "@=<>~!".contains(*c));
+    sign.map_or(package, |(at, _)| &package[..at])
 }
 
 fn file_name(program: &str) -> &str {
@@ -331,6 +364,13 @@ mod tests {
         };
         let run = |program: &str| Effect::Run { program: program.to_owned() };
         let connect = |host: &str| Effect::Connect { host: host.to_owned() };
+        let install = |manager: &str, package: &str| Effect::Install {
+            manager: manager.to_owned(),
+            package: package.to_owned(),
+        };
+        let publish = |what: &str| Effect::Publish { what: what.to_owned() };
+        let message = |to: &str| Effect::Message { to: to.to_owned() };
+        let read = |path: &'static str| Effect::Read { place: Place::Outside(OsText::literal(path)) };
         let unknown = || Effect::Unknown { why: "x".to_owned() };
         for (effect, denied, same) in [
             (push("origin", "main", false), push("ssh://h/r", "main", false), true),
@@ -345,6 +385,21 @@ mod tests {
             (connect("[::ffff:192.0.2.1]:80"), connect("192.0.2.1:80"), true),
             (connect("192.0.2.1:80"), connect("192.0.2.1:81"), false),
             (connect("api.example.org"), connect("api.example"), false),
+            (connect("api.example."), connect("api.example"), true),
+            (connect("api.example.:80"), connect("api.example:80"), true),
+            (connect("api.example:81"), connect("api.example:80"), false),
+            (install("yarn", "left@1.0"), install("npm", "left"), true),
+            (install("npm", "@x/left@1.0"), install("npm", "@x/left"), true),
+            (install("uv", "left==1.0"), install("pip", "left"), true),
+            (install("npm", "left"), install("npm", "left@1.0"), false),
+            (install("npm", "leftover"), install("npm", "left"), false),
+            (install("pip", "left"), install("npm", "left"), false),
+            (publish("pnpm"), publish("npm"), true),
+            (publish("cargo"), publish("npm"), false),
+            (message("Team@example.org"), message("team@example.org"), true),
+            (message("other@example.org"), message("team@example.org"), false),
+            (read("~/.aws/config"), read("~/.aws"), true),
+            (read("~/.awsome"), read("~/.aws"), false),
             (connect("*"), connect("*"), false),
             (push("origin", "*", true), push("origin", "*", false), false),
             (Effect::Delete { place: at("docs/a") }, Effect::Delete { place: at("docs") }, true),

@@ -152,7 +152,11 @@ fn trap(account: &mut Account<'_>, args: &[Arg]) {
         None => {}
         Some(script) => match script.exact() {
             Some("-" | "-l" | "-p" | "") => {}
-            Some(script) => account.somewhere(|account| account.script(script)),
+            // It runs wherever the shell is then, which may be where it is now.
+            Some(script) => {
+                account.inside(|account| account.script(script));
+                account.somewhere(|account| account.script(script));
+            }
             None => account.unknown("what `trap` runs is known only at run time"),
         },
     }

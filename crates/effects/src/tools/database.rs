@@ -22,13 +22,11 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
     {
         return false;
     }
+    let words: Vec<&str> = args.iter().filter_map(Arg::exact).collect();
     let statements: Vec<&str> =
-        args.iter().filter_map(|arg| arg.exact()).filter(|text| access_of(text).is_some()).collect();
-    let database = args
-        .iter()
-        .filter_map(Arg::exact)
-        .find(|text| !text.starts_with('-') && access_of(text).is_none())
-        .unwrap_or("*");
+        words.iter().map(|word| value_of(word, &STATEMENT)).filter(|text| has_statement(text)).collect();
+    let is_name = |word: &&str| !word.is_empty() && !word.starts_with('-') && !has_statement(word);
+    let database = words.iter().map(|word| value_of(word, &DATABASE)).find(is_name).unwrap_or("*");
     for statement in &statements {
         for part in statement.split(';').filter(|part| !part.trim().is_empty()) {
             match access_of(part) {
@@ -52,6 +50,19 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
         account.unknown(format!("what {name} is told to do is not known here"));
     }
     true
+}
+
+/// What a statement, or the name of a database, may stand behind in one word.
+const STATEMENT: [&str; 5] = ["--command=", "--execute=", "--eval=", "-c", "-e"];
+const DATABASE: [&str; 2] = ["--dbname=", "--database="];
+
+/// Returns a word without the option that it may begin with.
+fn value_of<'a>(word: &'a str, options: &[&str]) -> &'a str {
+    options.iter().find_map(|option| word.strip_prefix(option)).unwrap_or(word)
+}
+
+fn has_statement(text: &str) -> bool {
+    text.split(';').any(|part| access_of(part).is_some())
 }
 
 /// Returns how far a statement goes, by its first word; nothing when that is no word of SQL that we know.

@@ -32,12 +32,14 @@ fn copies(account: &mut Account<'_>, name: &str, options: &str, args: &[Arg], so
     let by_option = parsed.has("-t") || parsed.has("--target-directory");
     let directories = name == "install" && (parsed.has("-d") || parsed.has("--directory"));
     let last = parsed.operands.len().saturating_sub(usize::from(!by_option));
+    // What is known only at run time may be no word at all, so the one before it may be the last.
+    let known = parsed.operands.iter().rposition(|operand| operand.known != Known::Not);
+    let first_target = known.filter(|_| !by_option).map_or(last, |known| known.min(last));
     for (at, operand) in parsed.operands.iter().enumerate() {
-        let is_target = directories || at >= last;
-        if is_target || operand.known == Known::Not {
+        if directories || at >= first_target || operand.known == Known::Not {
             account.write(operand);
         }
-        if !is_target {
+        if !directories && at < last {
             account.use_of(name, sources, operand);
         }
     }

@@ -10,6 +10,10 @@ use crate::options::{Order, Use};
 const GLOBAL: &str = "-P -p -C: --no-pager --literal-pathspecs --no-optional-locks --no-replace-objects --bare --glob-pathspecs \
     --icase-pathspecs";
 
+/// Options before the command that take the next word for their value, and are not harmless.
+const WITH_VALUE: [&str; 6] =
+    ["-c", "--config-env", "--git-dir", "--work-tree", "--namespace", "--attr-source"];
+
 /// Options of the commands that show commits and differences. Programs that show differences in another way
 /// (`--ext-diff`, `--textconv`), and files to write to, are not among the harmless ones.
 const SHOWS: &str = "-pusmcbwzraiEFPRDgqXt -# -n: -U? -S: -G: -L: -M? -C? -B? -l: -O:read -I: --output:write --oneline \
@@ -134,6 +138,7 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
         return false;
     }
     let mut rest = args;
+    let mut aliases: Vec<(&str, &str)> = Vec::new();
     account.inside(|account| {
         while let Some((first, others)) = rest.split_first() {
             match first.exact() {
@@ -143,8 +148,11 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
                     rest = others;
                 }
                 Some(word) if !word.starts_with('-') => {
-                    let others: Vec<Arg> = others.to_vec();
-                    return subcommand(account, word, &others);
+                    let alias = aliases.iter().rev().find(|(name, _)| *name == word);
+                    if let Some((_, meaning)) = alias {
+                        alias_of(account, meaning, others);
+                    }
+                    return subcommand(account, word, others);
                 }
                 Some("--version" | "--exec-path" | "--html-path" | "--man-path") => rest = others,
                 None => {
@@ -153,21 +161,34 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
                 }
                 _ => {
                     // `-c`, `--config-env`, `--exec-path=`, `--git-dir` and the like choose what git runs or where.
-                    let parsed = account.options("git", GLOBAL, Order::First, std::slice::from_ref(first));
-                    if first
-                        .exact()
-                        .is_some_and(|word| word == "-c" || word.starts_with("-c") || word == "--config-env")
-                    {
-                        rest = others.split_first().map_or(&[], |(_, others)| others);
-                    } else {
+                    account.options("git", GLOBAL, Order::First, std::slice::from_ref(first));
+                    rest = others;
+                    let takes_next = first.exact().is_some_and(|word| WITH_VALUE.contains(&word));
+                    if let Some((value, others)) = others.split_first().filter(|_| takes_next) {
+                        let setting = value.exact().and_then(|text| text.strip_prefix("alias."));
+                        aliases.extend(setting.and_then(|setting| setting.split_once('=')));
                         rest = others;
                     }
-                    drop(parsed);
                 }
             }
         }
     });
     true
+}
+
+/// Reads what stands for a command in this one call. That a setting changes what git does was noted before, so what cannot be
+/// read here is left.
+fn alias_of(account: &mut Account<'_>, meaning: &str, args: &[Arg]) {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " -_./:@+=,".contains(c);
+    match meaning.strip_prefix('!') {
+        Some(script) => account.deeper(|account| account.script_of("sh", script)),
+        None if meaning.chars().all(is_plain) => {
+            let words = std::iter::once("git").chain(meaning.split(' ').filter(|word| !word.is_empty()));
+            let argv: Vec<Arg> = words.map(Arg::exactly).chain(args.iter().cloned()).collect();
+            account.deeper(|account| account.command(&argv));
+        }
+        None => {}
+    }
 }
 
 fn subcommand(account: &mut Account<'_>, command: &str, args: &[Arg]) {
@@ -309,6 +330,7 @@ fn changes(account: &mut Account<'_>, command: &str, args: &[Arg]) {
         "reset" => {
             change_ref(account, ".", "HEAD", true);
             account.write(&Arg::exactly("."));
+            account.unknown("which files git reset changes depends on the repository");
         }
         "branch" | "tag" | "update-ref" | "symbolic-ref" => {
             // `update-ref` asks nobody whether what it pointed to is kept.
@@ -326,6 +348,12 @@ fn changes(account: &mut Account<'_>, command: &str, args: &[Arg]) {
             if matches!(command, "checkout" | "switch" | "restore" | "apply" | "stash") {
                 account.unknown(format!("which files git {command} changes depends on the repository"));
             }
+            if command == "mv" {
+                let parsed =
+                    account.options("git mv", "-fknv --force --dry-run --verbose", Order::Anywhere, args);
+                let sources = parsed.operands.split_last().map_or(&[][..], |(_, sources)| sources);
+                sources.iter().for_each(|source| account.delete(source));
+            }
             if matches!(command, "remote" | "submodule" | "init") {
                 account.control(format!("git configuration: {command}"));
             }
@@ -333,11 +361,26 @@ fn changes(account: &mut Account<'_>, command: &str, args: &[Arg]) {
                 account.connect(None);
             }
         }
-        "rm" | "clean" => account.delete(&Arg::exactly(".")),
+        "rm" => removes(account, "rm", RM, args),
+        "clean" => removes(account, "clean", CLEAN, args),
         "send-email" => account.add(Effect::Message { to: "*".to_owned() }),
         "credential" => account.add(Effect::UseCredential { credential: "git".to_owned() }),
         _ => account.unknown(format!("what `git {command}` does is not known here: it may be an alias")),
     }
+}
+
+const RM: &str = "-fnrq --force --dry-run --cached --ignore-unmatch --sparse --quiet --pathspec-file-nul";
+const CLEAN: &str = "-dfiqnxX -e: --force --dry-run --interactive --quiet --exclude:";
+
+/// Notes which paths are removed: all that may be, where none is named or a name is one of git's patterns.
+fn removes(account: &mut Account<'_>, command: &str, options: &str, args: &[Arg]) {
+    let parsed = account.options(&format!("git {command}"), options, Order::Anywhere, args);
+    let is_pattern = |arg: &&Arg| arg.exact().is_none_or(|text| text.contains(['*', '?', '[', ':', '\\']));
+    let named_elsewhere = args.iter().any(|arg| arg.text.starts_with("--pathspec-from-file"));
+    if parsed.operands.is_empty() || parsed.operands.iter().any(is_pattern) || named_elsewhere {
+        account.delete(&Arg::exactly("."));
+    }
+    parsed.operands.iter().filter(|arg| !is_pattern(arg)).for_each(|path| account.delete(path));
 }
 
 fn push(account: &mut Account<'_>, words: &[&str], operands: &[&str]) {
@@ -370,8 +413,11 @@ fn push(account: &mut Account<'_>, words: &[&str], operands: &[&str]) {
 }
 
 fn change_ref(account: &mut Account<'_>, repository: &str, reference: &str, forced: bool) {
-    let short = ["refs/heads/", "refs/tags/"].iter().find_map(|prefix| reference.strip_prefix(prefix));
-    let reference = short.unwrap_or(reference).to_owned();
+    let prefixes = ["refs/heads/", "refs/tags/", "heads/", "tags/"];
+    let short = prefixes.iter().find_map(|prefix| reference.strip_prefix(prefix)).unwrap_or(reference);
+    // At another repository these mean the branch that is checked out here, or all that match.
+    let at_run_time = repository != "." && (["HEAD", "@", ""].contains(&short) || short.contains('*'));
+    let reference = if at_run_time { "*".to_owned() } else { short.to_owned() };
     account.add(Effect::ChangeRef { repository: repository.to_owned(), reference, forced });
     if repository == "." {
         account.use_of("git", Use::Write, &Arg::exactly(".git"));
@@ -390,6 +436,6 @@ mod tests {
         {
             assert!(is_notation(options), "{command}");
         }
-        assert!(is_notation(GLOBAL));
+        assert!(is_notation(GLOBAL) && is_notation(RM) && is_notation(CLEAN));
     }
 }

@@ -3,12 +3,13 @@
 use crate::account::Account;
 use crate::arg::Arg;
 use crate::tools::builtins::only_makes_stricter;
+use crate::tools::packages::started;
 
 /// Shells whose language is read. Others evaluate more than these.
 const SHELLS: [&str; 4] = ["sh", "bash", "dash", "ash"];
 
 /// Programs that run whatever code they are given, or find in a project.
-const OTHERS: [&str; 47] = [
+const OTHERS: [&str; 49] = [
     "ksh",
     "zsh",
     "python",
@@ -25,6 +26,8 @@ const OTHERS: [&str; 47] = [
     "tsx",
     "npx",
     "pnpx",
+    "bunx",
+    "corepack",
     "uvx",
     "pipx",
     "ruby",
@@ -103,6 +106,7 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
         shell(account, name, args);
     } else if OTHERS.contains(&name) || is_versioned(name) {
         account.unknown(format!("{name} runs code that is not read here"));
+        named(account, name, args);
     } else if BUILDERS.contains(&name) {
         account.unknown(format!("{name} runs what the files of the project say"));
     } else if INTERACTIVE.contains(&name) {
@@ -111,6 +115,17 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
         return false;
     }
     true
+}
+
+/// Reads the program that an interpreter is told to run by its name: `python3 -m pip`, `npx prettier`.
+fn named(account: &mut Account<'_>, name: &str, args: &[Arg]) {
+    match args {
+        [first, module @ ..] if name.starts_with("python") && first.exact() == Some("-m") => {
+            started(account, module);
+        }
+        args if ["npx", "pnpx", "uvx", "bunx", "corepack"].contains(&name) => started(account, args),
+        _ => {}
+    }
 }
 
 /// Tells whether a name is one of an interpreter with its version behind it, as `python3.11`.

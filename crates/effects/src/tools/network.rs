@@ -33,8 +33,10 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
     } else if BY_NAME.contains(&name) {
         by_name(account, name, args);
     } else if matches!(name, "mail" | "mailx" | "sendmail" | "mutt" | "msmtp") {
-        let to = args.iter().filter_map(Arg::exact).find(|text| text.contains('@')).unwrap_or("*");
-        account.add(Effect::Message { to: to.to_owned() });
+        // A subject can look like an address, and telling too many is no harm.
+        let to: Vec<&str> = args.iter().filter_map(Arg::exact).filter(|text| text.contains('@')).collect();
+        let to = if to.is_empty() { vec!["*"] } else { to };
+        to.into_iter().for_each(|to| account.add(Effect::Message { to: to.to_owned() }));
     } else {
         return false;
     }

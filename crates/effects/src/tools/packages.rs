@@ -89,8 +89,13 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
     let words: Vec<&str> = args.iter().map(|arg| arg.exact().unwrap_or("*")).collect();
     let is_action =
         |word: &&&str| [manager.installs, manager.publishes].iter().any(|list| list.contains(word));
-    // `uv pip install`, `cargo +nightly add`, `yarn global add`: the word that acts need not be the first.
-    let action = words.iter().take(3).find(is_action).copied();
+    // `uv pip install`, `cargo +nightly add`, `npm --prefix x add`: the word that acts need not be the first.
+    let may_act = words.iter().filter(|word| !word.starts_with('-') || is_action(word));
+    let action = may_act.take(3).find(is_action).copied();
+    // Behind these stands a program with words of its own.
+    let starts =
+        args.first().is_some_and(|first| matches!(first.exact(), Some("exec" | "run" | "x" | "dlx")));
+    let action = action.filter(|_| !starts);
     match action {
         Some(action) if manager.installs.contains(&action) => installs(account, name, action, &words),
         None if name == "yarn" && words.is_empty() => installs(account, name, "install", &words),
@@ -101,9 +106,22 @@ pub(crate) fn read(account: &mut Account<'_>, name: &str, args: &[Arg]) -> bool 
             account.unknown(format!("{name} runs the scripts of the project when it publishes"));
         }
         // Even those that list something load plugins and files of the project.
-        _ => account.unknown(format!("{name} runs code of the project")),
+        _ => {
+            account.unknown(format!("{name} runs code of the project"));
+            if starts {
+                started(account, &args[1..]);
+            }
+        }
     }
     true
+}
+
+/// Reads the program that a manager starts for somebody: one of the project, which most often has the name of another.
+pub(crate) fn started(account: &mut Account<'_>, args: &[Arg]) {
+    let from = args.iter().position(|arg| !arg.may_be_option());
+    if let Some(argv) = from.map(|at| &args[at..]) {
+        account.deeper(|account| account.command(argv));
+    }
 }
 
 fn installs(account: &mut Account<'_>, name: &str, action: &str, words: &[&str]) {

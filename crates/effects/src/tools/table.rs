@@ -163,6 +163,8 @@ const TOOLS: &[Tool] = &[
     reads("sha512sum", DIGEST),
     reads("b2sum", DIGEST),
     reads("cksum", ""),
+    reads("base64", "-di -w: --decode --ignore-garbage --wrap:"),
+    reads("base32", "-di -w: --decode --ignore-garbage --wrap:"),
     tame("sum", "-rs --sysv"),
     here(tame("ls", LS)),
     here(tame("dir", LS)),

@@ -1,6 +1,8 @@
 //! Commands as they are written, and what came of them.
 #![allow(dead_code, reason = "each test file uses its part")]
 
+pub(crate) mod rewrites;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 

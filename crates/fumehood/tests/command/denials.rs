@@ -9,7 +9,7 @@ use super::bench::{Answer, Bench, fits};
 
 impl Bench {
     /// Returns a bench whose rules forbid this beside what the shipped ones do.
-    fn forbidding(rule: &str) -> Self {
+    pub(crate) fn forbidding(rule: &str) -> Self {
         let bench = Self::new();
         let shipped = bench.run(&["policy", "show", "default"]).out;
         let annotations =
@@ -38,7 +38,7 @@ impl Bench {
 
 const NO_PUSH: &str = r#"forbid (principal, action == Action::"change-ref", resource)
     when { resource.repository != "." && resource.name == "main" };"#;
-const KEEP_DOCS: &str = r#"forbid (principal, action == Action::"delete-path", resource)
+pub(crate) const KEEP_DOCS: &str = r#"forbid (principal, action == Action::"delete-path", resource)
     when { resource is Path && resource in Path::"docs" };"#;
 
 fn is_denied(answer: &Answer, document: &Value) {
