@@ -1,6 +1,7 @@
 //! Takes one control away at a time and demands that the tests named beside it in `docs/guarantees.md` turn red.
 //!
 //! Guarantees: a test counts only if it is green as long as nothing is taken away.
+//! The rest of the promises is taken away by the changes in `xtask/switches`, in a copy.
 //! Leaves to others: the mutants. They are compiled in by the feature `mutants` of the crates that have one, and
 //! chosen by the variable `FUMEHOOD_TEST_MUTANT`; a build without the feature has none of them.
 
@@ -16,6 +17,7 @@ use model::LimitKind;
 use crate::artifacts::{self, TestBinary};
 use crate::guarantees::{self, Guarantee, NamedTest};
 use crate::repo::{Package, Repo};
+use crate::switches::{self, Switch};
 use crate::tally::Tally;
 use crate::{run, say, scratch, setup};
 
@@ -25,7 +27,7 @@ const SELECTOR: &str = "FUMEHOOD_TEST_MUTANT";
 /// How much to take away.
 #[derive(Debug, Args)]
 pub struct Options {
-    /// Only the rows whose name or mutant contains this
+    /// Only the rows whose name, mutant or switch contains this
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
     /// One mutant of each kind, for every change
@@ -56,11 +58,15 @@ pub fn run(repo: &Repo, options: &Options) -> Result<Tally> {
     let document =
         fs::read_to_string(repo.root.join("docs/guarantees.md")).context("cannot read docs/guarantees.md")?;
     let rows = chosen(guarantees::parse(&document)?, options);
+    let switches = chosen_switches(switches::all(&repo.root)?, options);
+    if rows.is_empty() && switches.is_empty() {
+        bail!("no row of docs/guarantees.md has a mutant or a switch that was asked for");
+    }
+    let mut tally = switches::run(repo, &switches)?;
     if rows.is_empty() {
-        bail!("no row of docs/guarantees.md has a mutant that was asked for");
+        return Ok(tally);
     }
     let built = build(repo, &rows)?;
-    let mut tally = Tally::default();
     tally += every_mutant_is_noticed(&built)?;
     for row in &rows {
         match one(&built, row) {
@@ -82,6 +88,15 @@ fn chosen(rows: Vec<Guarantee>, options: &Options) -> Vec<Guarantee> {
         named && (!options.sample || kinds.insert(kind(mutant).to_owned()))
     };
     rows.into_iter().filter(|row| wanted(row)).collect()
+}
+
+/// Each change is built by itself, so a sample has none of them.
+fn chosen_switches(switches: Vec<Switch>, options: &Options) -> Vec<Switch> {
+    let named = |switch: &Switch| {
+        let named = |only: &String| switch.row.contains(only.as_str()) || switch.name.contains(only.as_str());
+        options.only.as_ref().is_none_or(named)
+    };
+    switches.into_iter().filter(|switch| !options.sample && named(switch)).collect()
 }
 
 /// Returns what a mutant is one of: a group of the filter, a namespace, a limit, or a thing of its own.

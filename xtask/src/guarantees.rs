@@ -46,6 +46,15 @@ pub fn parse(document: &str) -> Result<Vec<Guarantee>> {
     Ok(guarantees)
 }
 
+/// Reads the rows of `docs/threats.md`, which has no column for mutants.
+///
+/// # Errors
+/// When a row has another number of columns, or names a test in a form that is not known.
+pub fn parse_threats(document: &str) -> Result<Vec<Guarantee>> {
+    let rows = document.lines().filter(|line| line.starts_with("| T-"));
+    rows.map(|line| row(&format!("{line} - |"))).collect()
+}
+
 fn row(line: &str) -> Result<Guarantee> {
     let cells: Vec<&str> = line.trim().trim_matches('|').split('|').map(str::trim).collect();
     let [id, promise, enforcer, tests, mutant] = cells.as_slice() else {
@@ -67,7 +76,7 @@ fn quoted(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-fn named_test(text: &str) -> Result<NamedTest> {
+pub(crate) fn named_test(text: &str) -> Result<NamedTest> {
     if let Some(case) = text.strip_prefix("case ") {
         return Ok(NamedTest::Case(case.to_owned()));
     }

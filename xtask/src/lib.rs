@@ -23,5 +23,6 @@ pub mod say;
 pub mod scratch;
 pub mod setup;
 pub mod soak;
+pub mod switches;
 pub mod tally;
 pub mod test;
