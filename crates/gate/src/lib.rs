@@ -16,6 +16,7 @@ mod error;
 mod example;
 mod facts;
 mod gate;
+mod heads;
 mod obligation;
 mod policy;
 mod question;

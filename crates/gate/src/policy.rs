@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use cedar_policy::{
     AuthorizationError, Authorizer, Decision as CedarDecision, Entities, Policy as CedarPolicy, PolicyId,
@@ -11,6 +12,7 @@ use model::{Canonical, Digest};
 
 use crate::bundles::{BUNDLES, DEFAULT_BUNDLE};
 use crate::error::GateError;
+use crate::heads::Heads;
 use crate::rule::Rule;
 
 /// The schema: the questions that every policy answers.
@@ -22,7 +24,8 @@ const MOST_OF_REPOSITORY: usize = 200;
 /// A policy that can be used: it was read in full, and every rule has an id and a reason.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    set: PolicySet,
+    set: Arc<PolicySet>,
+    heads: Arc<Heads>,
     rules: HashMap<PolicyId, Rule>,
     digest: Digest,
 }
@@ -147,7 +150,7 @@ impl Policy {
         let rules = read_rules(&set)?;
         let digest =
             Canonical::new("fumehood policy 1").field(SCHEMA.as_bytes()).field(text.as_bytes()).digest();
-        Ok(Self { set, rules, digest })
+        Ok(Self { set: Arc::new(set), heads: Arc::default(), rules, digest })
     }
 
     fn validate(&self) -> Result<(), GateError> {
@@ -162,7 +165,8 @@ impl Policy {
 
     /// Asks one question.
     pub(crate) fn ask(&self, authorizer: &Authorizer, request: &Request, entities: &Entities) -> Ruling<'_> {
-        let response = authorizer.is_authorized(request, &self.set, entities);
+        let concerned = self.heads.concerned(&self.set, request);
+        let response = authorizer.is_authorized(request, &concerned, entities);
         let diagnostics = response.diagnostics();
         let failed = self.in_order(
             diagnostics.errors().map(|AuthorizationError::PolicyEvaluationError(error)| error.policy_id()),
