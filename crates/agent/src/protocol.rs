@@ -181,8 +181,8 @@ pub struct Proposal {
 pub struct TurnRecord {
     /// The model that the server says answered.
     pub model: String,
-    /// Digest of the request's body.
-    pub request: Digest,
+    /// The request's body: all that the model was sent.
+    pub sent: String,
     /// Digest of the response's body, as it was received.
     pub response: Digest,
     /// Tokens, as the server counted them.

@@ -48,7 +48,7 @@ fn said() -> Vec<FromAgent> {
         FromAgent::Progress(Progress::Retrying { attempt: 1, attempts: 2, wait_ms: 3, why: "\u{1b}".into() }),
         FromAgent::Turn(TurnRecord {
             model: "m".into(),
-            request: Digest::of(b"a"),
+            sent: "{\"messages\":[]}".into(),
             response: Digest::of(b"b"),
             usage: TokenUsage { prompt_cache_hit: u64::MAX, prompt_cache_miss: 0, completion: 1 },
         }),

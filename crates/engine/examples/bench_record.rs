@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         model: "deepseek-chat".to_owned(),
         request: Digest::of(b"request"),
         response: Digest::of(b"response"),
+        context: Some(Digest::of(b"request")),
         tokens: TokenUsage { prompt_cache_hit: 12_000, prompt_cache_miss: 900, completion: 350 },
     };
     let time = Timestamp::from_nanos(1_800_000_000_000_000_000);

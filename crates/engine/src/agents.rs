@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use model::event::{Event, TokenUsage};
 use model::evidence::Probe;
 use model::task::Task;
-use model::{ActionId, Digest, TaskId};
+use model::{ActionId, ContentClass, Digest, TaskId};
 use sandbox::Io;
 use serde_json::value::RawValue;
 
@@ -16,13 +16,37 @@ use crate::error::EngineError;
 use crate::handle::Manner;
 use crate::lock::Lock;
 use crate::outcome::Outcome;
-use crate::store::StoredAction;
+use crate::store::{Reader, StoredAction};
 use crate::tasks::about;
 use crate::{Engine, Order};
 
 /// Says, as long as it lives, that an agent is at work on a task.
 #[derive(Debug)]
 pub struct AtWork(#[expect(dead_code, reason = "held until it is dropped")] Lock);
+
+/// One question to a model and its answer.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn<'t> {
+    /// The model that the server says answered.
+    pub model: &'t str,
+    /// The request's body.
+    pub sent: &'t str,
+    /// Digest of the response's body.
+    pub response: Digest,
+    /// Tokens, as the server counted them.
+    pub tokens: TokenUsage,
+}
+
+/// What a model was sent, as it was kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Context {
+    /// The number of the event that records it.
+    pub turn: u64,
+    /// Whether it is byte for byte what was sent; else tokens stand in it where secrets were.
+    pub is_whole: bool,
+    /// The request's body.
+    pub content: Vec<u8>,
+}
 
 impl Engine {
     /// Takes the place of the one agent that may work on a task.
@@ -85,20 +109,43 @@ impl Engine {
         Ok(())
     }
 
-    /// Records that a model was asked and answered.
+    /// Records that a model was asked and answered, and keeps what it was sent.
     ///
     /// # Errors
     /// When the state cannot be written.
-    pub fn model_turn(
-        &self,
-        task: &TaskId,
-        model: &str,
-        request: Digest,
-        response: Digest,
-        tokens: TokenUsage,
-    ) -> Result<(), EngineError> {
-        let event = Event::ModelTurn { model: model.to_owned(), request, response, tokens };
-        self.note(task, &event)
+    pub fn model_turn(&self, task: &TaskId, turn: &Turn<'_>) -> Result<(), EngineError> {
+        let sealed = self.store().sealed(ContentClass::Context, turn.sent.as_bytes())?;
+        let event = Event::ModelTurn {
+            model: turn.model.to_owned(),
+            request: Digest::of(turn.sent.as_bytes()),
+            response: turn.response,
+            context: Some(sealed.digest()),
+            tokens: turn.tokens,
+        };
+        self.record(&about(task), &event, |writer, time| writer.keep_content(&sealed, time))
+    }
+
+    /// Returns what the model had been sent when it asked for an action; nothing when no model did, or when it was not
+    /// kept.
+    ///
+    /// # Errors
+    /// When the state cannot be read, or the key of contexts is gone.
+    pub fn context_of(&self, action: &StoredAction) -> Result<Option<Context>, EngineError> {
+        let read = |reader: &Reader<'_>| {
+            let own = reader.is_of_a_call(&action.id)?;
+            Ok(if own { reader.records_of_task(&action.task)? } else { Vec::new() })
+        };
+        let records = self.store().read(read)?;
+        let asked = records.iter().position(|record| record.subject.action.as_ref() == Some(&action.id));
+        // An agent proposes after one turn and before the next.
+        let before = records.iter().take(asked.unwrap_or(0)).rev();
+        let mut turns = before.filter_map(|record| match record.parse_event() {
+            Ok(Event::ModelTurn { request, context, .. }) => Some((record.seq, request, context)),
+            _ => None,
+        });
+        let Some((turn, sent, Some(kept))) = turns.next() else { return Ok(None) };
+        let content = self.store().content(ContentClass::Context, &kept)?;
+        Ok(content.map(|content| Context { turn, is_whole: sent == kept, content }))
     }
 
     /// Records what the process that holds the model key tried and saw.

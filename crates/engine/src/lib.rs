@@ -59,7 +59,7 @@ use audit::Log;
 use gate::Gate;
 use model::{Event, Subject, Timestamp};
 
-pub use agents::AtWork;
+pub use agents::{AtWork, Context, Turn};
 pub use applying::{AppliedTask, ApplyOrder};
 pub use approvals::{Approver, Progress, Roles, Yes};
 pub use base::{CommittedFile, Helper, REPOSITORY_RULES, REPOSITORY_SETTINGS, RepositoryFiles, Sees};

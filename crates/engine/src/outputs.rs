@@ -1,4 +1,4 @@
-//! Keeps what actions print, beside their layers, with tokens where secrets were.
+//! Keeps what actions print, beside their layers, with tokens where secrets were, sealed under the key of their class.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use model::event::OutputRecord;
-use model::{ActionId, Digest, TaskId};
+use model::{ActionId, ContentClass, Digest, TaskId};
 use sandbox::{Printed, Stream};
 
 use crate::Engine;
@@ -30,6 +30,11 @@ pub(crate) fn name(stream: Stream) -> &'static str {
     }
 }
 
+/// Returns the name to which a stream is bound.
+fn of(action: &ActionId, stream: &str) -> String {
+    format!("{action}.{stream}")
+}
+
 impl Engine {
     /// Writes what an action printed, and returns what the record says about it.
     pub(crate) fn keep_output(
@@ -42,7 +47,8 @@ impl Engine {
         for (stream, printed) in printed {
             let kept = self.as_kept(printed);
             if !kept.is_empty() {
-                self.write_output(self.output_path(task, action, name(*stream)), &kept)?;
+                let sealed = self.store().seal(ContentClass::Output, &of(action, name(*stream)), &kept)?;
+                self.write_output(self.output_path(task, action, name(*stream)), &sealed)?;
             }
             records.push(OutputRecord {
                 stream: name(*stream).to_owned(),
@@ -77,13 +83,16 @@ impl Engine {
     /// Reads what was kept of what an action printed.
     ///
     /// # Errors
-    /// When it is there and cannot be read.
+    /// When it is there and cannot be read, or the key of its class is gone.
     pub fn output(&self, task: &TaskId, action: &ActionId) -> Result<Vec<KeptOutput>, EngineError> {
         let mut kept = Vec::new();
         for stream in ["stdout", "stderr", "terminal"] {
             let path = self.output_path(task, action, stream);
             match fs::read(&path) {
-                Ok(bytes) => kept.push(KeptOutput { stream, bytes }),
+                Ok(sealed) => {
+                    let bytes = self.store().unseal(ContentClass::Output, &of(action, stream), &sealed)?;
+                    kept.push(KeptOutput { stream, bytes });
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(EngineError::file("read", &path)(error)),
             }
@@ -92,6 +101,6 @@ impl Engine {
     }
 
     fn output_path(&self, task: &TaskId, action: &ActionId, stream: &str) -> PathBuf {
-        self.places().outputs(task).join(format!("{action}.{stream}"))
+        self.places().outputs(task).join(of(action, stream))
     }
 }

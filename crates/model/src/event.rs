@@ -264,6 +264,9 @@ pub enum Event {
         request: Digest,
         /// Digest of the response's body.
         response: Digest,
+        /// Digest of the request's body as it was kept, with tokens where secrets were; nothing when it was not kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<Digest>,
         /// Tokens in, of which were cached, and out.
         tokens: TokenUsage,
     },

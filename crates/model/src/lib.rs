@@ -7,6 +7,7 @@
 pub mod action;
 pub mod approval;
 pub mod change;
+pub mod content;
 pub mod digest;
 pub mod effect;
 pub mod enforcement;
@@ -30,6 +31,7 @@ pub mod units;
 pub use action::{Action, ActionRequest, Tool};
 pub use approval::ApprovalState;
 pub use change::{Change, ChangeKind, FileKind};
+pub use content::ContentClass;
 pub use digest::{Canonical, Digest};
 pub use effect::{DatabaseAccess, Effect, Place};
 pub use enforcement::{Layer, Level};

@@ -144,14 +144,14 @@ impl Client {
         let mut response = request.send(body).map_err(|error| self.not_reached(error))?;
         self.check(&mut response)?;
         let metered = Metered::new(response.body_mut().as_reader(), RESPONSE_MAX);
-        self.read(metered, model::Digest::of(body), report)
+        self.read(metered, body, report)
     }
 
     /// Reads a stream to its end.
     fn read(
         &self,
         metered: Metered<impl Read>,
-        request: model::Digest,
+        body: &[u8],
         report: &mut Report<'_>,
     ) -> Result<Reply, ClientError> {
         let mut reader = BufReader::new(metered);
@@ -174,7 +174,7 @@ impl Client {
                 }
             }
         }
-        self.whole(assembly, done, request, reader.get_ref().digest())
+        self.whole(assembly, done, body, reader.get_ref().digest())
     }
 
     /// Makes a reply out of an answer, if it is a whole one.
@@ -182,7 +182,7 @@ impl Client {
         &self,
         assembly: Assembly,
         done: bool,
-        request: model::Digest,
+        body: &[u8],
         response: model::Digest,
     ) -> Result<Reply, ClientError> {
         let host = || self.host.clone();
@@ -195,7 +195,9 @@ impl Client {
         }
         let (turn, usage, model) = assembly.into_parts();
         let model = model.unwrap_or_else(|| self.settings.model.clone());
-        Ok(Reply { turn, record: TurnRecord { model, request, response, usage } })
+        // We wrote it ourselves, as JSON.
+        let sent = String::from_utf8_lossy(body).into_owned();
+        Ok(Reply { turn, record: TurnRecord { model, sent, response, usage } })
     }
 
     /// Refuses everything but a stream.

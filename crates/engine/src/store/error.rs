@@ -111,6 +111,9 @@ pub enum StoreError {
          another value, or leave its variable out of the environment of `fumehood`"
     )]
     Secret { what: &'static str, source: serde_json::Error },
+    /// Content cannot be sealed, or not be opened again.
+    #[error("what is kept as `{class}` cannot be read or kept: {why}")]
+    Sealed { class: model::ContentClass, why: &'static str },
     /// There is nothing with this name.
     #[error("there is no {kind} `{}`: `fumehood {listing}` names them", escape(given))]
     NotFound { kind: &'static str, given: String, listing: &'static str },

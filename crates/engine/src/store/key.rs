@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+use chacha20poly1305::XChaCha20Poly1305;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use model::Digest;
 use sha2::Sha256;
@@ -12,15 +13,16 @@ use super::error::StoreError;
 use super::state_directory::{self, check_file, failed};
 
 const LENGTH: usize = 32;
-const NAME: &str = "key";
+/// The name of the key of a state directory.
+pub(super) const NAME: &str = "key";
 
 /// 32 random bytes. There is no way to show them.
 pub(crate) struct Key([u8; LENGTH]);
 
 impl Key {
-    /// Reads the key of a directory.
-    pub(super) fn load(directory: &Path) -> Result<Self, StoreError> {
-        let path = directory.join(NAME);
+    /// Reads a key of a directory.
+    pub(super) fn load(directory: &Path, name: &str) -> Result<Self, StoreError> {
+        let path = directory.join(name);
         if !check_file(&path)? {
             return Err(StoreError::Key { path, state: "missing" });
         }
@@ -29,9 +31,9 @@ impl Key {
         bytes.try_into().map(Self).map_err(wrong)
     }
 
-    /// Makes the key of a directory when it has none. The caller holds the directory's lock.
-    pub(super) fn make(directory: &Path) -> Result<(), StoreError> {
-        let (path, new) = (directory.join(NAME), directory.join("key.new"));
+    /// Makes a key of a directory when it has none of this name. The caller holds the directory's lock.
+    pub(super) fn make(directory: &Path, name: &str) -> Result<(), StoreError> {
+        let (path, new) = (directory.join(name), directory.join("key.new"));
         if check_file(&path)? {
             return Ok(());
         }
@@ -44,6 +46,11 @@ impl Key {
     #[cfg(test)]
     pub(crate) fn of(bytes: [u8; LENGTH]) -> Self {
         Self(bytes)
+    }
+
+    /// Returns what seals and opens under this key.
+    pub(super) fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new(&self.0.into())
     }
 
     pub(crate) fn digest(&self, value: &[u8]) -> Digest {

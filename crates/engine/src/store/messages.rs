@@ -37,6 +37,19 @@ impl Reader<'_> {
     }
 }
 
+impl Reader<'_> {
+    /// Tells whether an action came of a call of an agent of ours.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn is_of_a_call(&self, action: &ActionId) -> Result<bool, StoreError> {
+        let sql = "SELECT 1 FROM calls JOIN actions ON actions.id = calls.action AND actions.task = calls.task \
+                   WHERE actions.id = ?1";
+        let mut select = self.connection.prepare_cached(sql)?;
+        Ok(select.query_row([action.as_str()], |_| Ok(())).optional()?.is_some())
+    }
+}
+
 impl Writer<'_> {
     /// Keeps the next message of a task without the secrets in it, and returns its place, from one.
     ///

@@ -13,6 +13,7 @@
 mod actions;
 mod approvals;
 mod cache;
+mod contents;
 mod denials;
 mod error;
 mod key;
@@ -25,6 +26,7 @@ mod reserve;
 mod row;
 mod state_directory;
 mod tasks;
+mod vault;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -39,6 +41,7 @@ use serde::de::DeserializeOwned;
 pub use actions::{ActionState, Evidence, StoredAction, StoredRequest};
 pub use approvals::{ClientProcess, StoredApproval};
 pub use cache::FileKey;
+pub use contents::Sealed;
 pub use denials::StoredDenial;
 pub use error::StoreError;
 pub use layers::{LayerState, StoredLayer};

@@ -18,12 +18,13 @@ use crate::redaction::Redactor;
 
 /// What each version of the schema added to the one before. This build writes the last one, and brings an older
 /// database there when it opens it.
-const VERSIONS: [&str; 5] = [
+const VERSIONS: [&str; 6] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
     include_str!("schema-5.sql"),
+    include_str!("schema-6.sql"),
 ];
 
 /// The schema that this build writes.
@@ -38,7 +39,7 @@ pub(super) fn open(directory: &Path) -> Result<Store, StoreError> {
     if !check_file(&path)? {
         make(&directory, &path).map_err(|source| at(&path, source))?;
     }
-    let key = Key::load(&directory)?;
+    let key = Key::load(&directory, key::NAME)?;
     let (connection, log) = connect(&path).map_err(|source| at(&path, source))?;
     reserve::keep(&directory);
     Ok(Store { directory, connection: Mutex::new(connection), key, redactor: Redactor::default(), log })
@@ -62,7 +63,7 @@ fn make(directory: &Path, path: &Path) -> Result<(), StoreError> {
     if beside(path, "-wal").exists() {
         return Err(StoreError::Missing { path: path.to_owned() });
     }
-    Key::make(directory)?;
+    Key::make(directory, key::NAME)?;
     let new = directory.join("fumehood.db.new");
     for leftover in ["", "-journal", "-wal", "-shm"] {
         state_directory::remove_unfinished(&beside(&new, leftover))?;

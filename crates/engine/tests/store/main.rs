@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod bench;
+mod contents;
 mod crash;
 mod crowd;
 mod fixture;

@@ -111,6 +111,7 @@ Examples:
   fumehood show
   fumehood show act-aaaaaaaaaaaaaaaa
   fumehood show act-aaaaaaaaaaaaaaaa --output
+  fumehood show act-aaaaaaaaaaaaaaaa --context
   fumehood show --json";
 
 /// Arguments of `show`.
@@ -125,6 +126,9 @@ pub struct ShowArgs {
     /// Write what the command printed, as it was kept
     #[arg(long)]
     pub output: bool,
+    /// Write what the model had been sent when it asked for the action, as JSON
+    #[arg(long, conflicts_with_all = ["output", "full"])]
+    pub context: bool,
     /// Every program, connection and probe, also when they are many
     #[arg(long)]
     pub full: bool,

@@ -42,8 +42,30 @@ pub(super) fn show(context: &Context<'_>, args: &ShowArgs) -> Result<Exit, CliEr
         }
         return Ok(Exit::Success);
     }
+    if args.context {
+        return show_context(context, &engine, &action);
+    }
     let document = whole(&engine, &action)?;
     context.console.answer(&document, |paint| render::action(&document, paint, args.full));
+    Ok(Exit::Success)
+}
+
+/// Writes what the model had been sent when it asked for an action.
+fn show_context(context: &Context<'_>, engine: &Engine, action: &StoredAction) -> Result<Exit, CliError> {
+    let none = || {
+        CliError::Cannot(format!(
+            "nothing is kept of what a model was sent before {}: no agent asked for it, or its time was over",
+            action.id
+        ))
+    };
+    let sent = engine.context_of(action)?.ok_or_else(none)?;
+    if !sent.is_whole {
+        context
+            .console
+            .say("fumehood: tokens stand where secrets were; the model was sent the rest as it is here");
+    }
+    context.console.print_bytes(&sent.content);
+    context.console.print_bytes(b"\n");
     Ok(Exit::Success)
 }
 

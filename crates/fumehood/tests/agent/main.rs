@@ -4,6 +4,7 @@
 
 mod approvals;
 mod bench;
+mod contexts;
 mod demo;
 mod resume;
 

@@ -231,7 +231,9 @@ impl Job<'_> {
     }
 
     fn keep_turn(&self, turn: &TurnRecord) -> Result<(), CliError> {
-        Ok(self.engine.model_turn(&self.task.id, &turn.model, turn.request, turn.response, turn.usage)?)
+        let TurnRecord { model, sent, response, usage } = turn;
+        let turn = engine::Turn { model, sent, response: *response, tokens: *usage };
+        Ok(self.engine.model_turn(&self.task.id, &turn)?)
     }
 }
 
