@@ -9,6 +9,7 @@ pub const MAY_KNOW: &[(&str, &[&str])] = &[
     ("fumehood-audit", &["fumehood-model"]),
     ("fumehood-effects", &["fumehood-model"]),
     ("fumehood-gate", &["fumehood-model", "fumehood-audit"]),
+    ("fumehood-prove", &["fumehood-model", "fumehood-audit", "fumehood-gate"]),
     ("fumehood-sandbox", &["fumehood-model", "fumehood-audit", "fumehood-gate", "fumehood-launcher"]),
     ("fumehood-inspect", &["fumehood-model", "fumehood-audit", "fumehood-gate", "fumehood-sandbox"]),
     (
@@ -29,6 +30,7 @@ pub const MAY_KNOW: &[(&str, &[&str])] = &[
             "fumehood-model",
             "fumehood-audit",
             "fumehood-gate",
+            "fumehood-prove",
             "fumehood-sandbox",
             "fumehood-inspect",
             "fumehood-engine",

@@ -69,33 +69,12 @@ impl<'p> Shape<'p> {
 
     /// Says why `other` decides nothing beside this rule, when that is so.
     fn makes_idle(&self, other: &Self) -> Option<String> {
-        let (own, its) = (self.rule, other.rule);
-        if own.number == its.number || !self.covers(other) {
+        // Of two that cover each other one decides.
+        let twins = self.rule.is_permit() && self.rule.number > other.rule.number && other.covers(self);
+        if twins || !self.covers(other) {
             return None;
         }
-        let earlier = own.number < its.number;
-        let by = format!("rule {} (`{}`)", own.number, own.id);
-        match (own.is_permit(), its.is_permit()) {
-            (true, true) if earlier || !other.covers(self) => {
-                Some(format!("decides nothing: {by} permits all that it permits; remove one of them"))
-            }
-            (false, true) if own.remedy.is_none() => Some(format!(
-                "decides nothing: {by} forbids all that it permits; remove it, or make that one narrower"
-            )),
-            // A yes or a smaller grant lifts nothing where another rule stays.
-            (false, false) if own.remedy.is_none() && its.remedy.is_some() => Some(format!(
-                "decides nothing: {by} forbids all that it forbids, and nothing lifts that one; remove it"
-            )),
-            // The first of several that forbid tells its reason.
-            (false, false)
-                if earlier && own.remedy == its.remedy && (its.person_may_allow || !own.person_may_allow) =>
-            {
-                Some(format!(
-                    "decides nothing: {by} forbids all that it forbids, and stands before it; remove one of them"
-                ))
-            }
-            _ => None,
-        }
+        self.rule.idles(other.rule)
     }
 
     /// Tells whether this rule surely matches whatever `other` matches.
@@ -104,6 +83,36 @@ impl<'p> Shape<'p> {
             && other.actions.is_subset(&self.actions)
             && head_covers(&self.resource, &other.resource)
             && self.conditions.iter().all(|condition| other.conditions.contains(condition))
+    }
+}
+
+impl Rule {
+    /// Says why `other` decides nothing where this rule matches whatever it matches; nothing when it decides all the same.
+    pub(crate) fn idles(&self, other: &Self) -> Option<String> {
+        if self.number == other.number {
+            return None;
+        }
+        let by = format!("rule {} (`{}`)", self.number, self.id);
+        // The first of several that forbid tells its reason, and each of them can keep a person from changing it.
+        let says_the_same = self.number < other.number
+            && self.remedy == other.remedy
+            && (other.person_may_allow || !self.person_may_allow);
+        match (self.is_permit(), other.is_permit()) {
+            (true, true) => {
+                Some(format!("decides nothing: {by} permits all that it permits; remove one of them"))
+            }
+            (false, true) if self.remedy.is_none() => Some(format!(
+                "decides nothing: {by} forbids all that it permits; remove it, or make that one narrower"
+            )),
+            // A yes or a smaller grant lifts nothing where another rule stays.
+            (false, false) if self.remedy.is_none() && other.remedy.is_some() => Some(format!(
+                "decides nothing: {by} forbids all that it forbids, and nothing lifts that one; remove it"
+            )),
+            (false, false) if says_the_same => Some(format!(
+                "decides nothing: {by} forbids all that it forbids, and stands before it; remove one of them"
+            )),
+            _ => None,
+        }
     }
 }
 

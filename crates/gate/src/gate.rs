@@ -42,9 +42,9 @@ enum Layers {
 }
 
 #[derive(Clone)]
-struct Layer {
-    whose: LayerOf,
-    policy: Arc<Policy>,
+pub(crate) struct Layer {
+    pub(crate) whose: LayerOf,
+    pub(crate) policy: Arc<Policy>,
 }
 
 /// Whose rules a layer holds.
@@ -69,7 +69,7 @@ impl LayerOf {
     }
 
     /// Tells whether what none of its rules permits is refused.
-    fn must_permit(self) -> bool {
+    pub(crate) fn must_permit(self) -> bool {
         match self {
             Self::Organisation | Self::Task => true,
             Self::Repository => false,
@@ -128,6 +128,18 @@ impl Gate {
     /// Returns the digest over all layers of the policy.
     pub fn policy(&self) -> Digest {
         self.digest
+    }
+
+    pub(crate) fn authorizer(&self) -> &Authorizer {
+        &self.authorizer
+    }
+
+    /// Returns the layers, none where there is no policy that can be used.
+    pub(crate) fn open_layers(&self) -> &[Layer] {
+        match &self.layers {
+            Layers::Open(layers) => layers,
+            Layers::Closed(_) => &[],
+        }
     }
 
     /// Decides about an action of a person or an agent.
@@ -298,7 +310,7 @@ impl Gate {
 }
 
 /// Returns the quorums that people made up for an action.
-fn given(facts: &Facts, action: &Action) -> Quorums {
+pub(crate) fn given(facts: &Facts, action: &Action) -> Quorums {
     let Facts { approvals, owners, now, .. } = facts;
     Said { approvals, owners, subject: action.digest(), now: *now }.quorums()
 }

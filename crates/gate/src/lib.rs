@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod bare;
 mod bundles;
 mod dead;
 mod decision;
@@ -23,9 +24,11 @@ mod question;
 mod rule;
 mod said;
 mod settled;
+mod trace;
 mod words;
 
 pub use apply::{Apply, ApplyMode, ApplySource};
+pub use bare::{BareAnswer, BareQuestion, cedar_schema};
 pub use bundles::{BUNDLES, DEFAULT_BUNDLE};
 pub use dead::DeadRule;
 pub use decision::{
@@ -38,3 +41,4 @@ pub use gate::{Gate, LayerOf};
 pub use policy::{Policy, SCHEMA};
 pub use question::controls;
 pub use said::Said;
+pub use trace::{LayerAnswer, LayerSays, LiftedBy, Traced, TracedRule};

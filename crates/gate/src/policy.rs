@@ -129,6 +129,10 @@ impl Policy {
         self.in_order(self.rules.keys()).into_iter().map(|rule| rule.id.as_str()).collect()
     }
 
+    pub(crate) fn set(&self) -> &PolicySet {
+        &self.set
+    }
+
     /// Returns every rule with its annotations, in the order of the text.
     pub(crate) fn annotated(&self) -> Vec<(&Rule, Vec<(&str, &str)>)> {
         self.with_rules().into_iter().map(|(rule, policy)| (rule, policy.annotations().collect())).collect()

@@ -25,7 +25,8 @@ pub use manage::{
     ConfigArgs, ConfigCheckArgs, ConfigExplainArgs, ConfigVerb, DemoArgs, DoctorArgs, GcArgs,
 };
 pub use policy::{
-    PolicyArgs, PolicyCheckArgs, PolicyDecideArgs, PolicyShowArgs, PolicyVerb, RequestChoice, RulesChoice,
+    PolicyArgs, PolicyCheckArgs, PolicyDecideArgs, PolicyDiffArgs, PolicyExplainArgs, PolicyProveArgs,
+    PolicyShowArgs, PolicyTestArgs, PolicyVerb, RequestChoice, RulesChoice,
 };
 pub use record::{
     AuditArgs, AuditExportArgs, AuditShowArgs, AuditVerb, AuditVerifyArgs, LogArgs, ShowArgs, TaskArgs,
@@ -262,7 +263,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 39, "verbs without children");
+        assert_eq!(seen, 43, "verbs without children");
     }
 
     #[test]

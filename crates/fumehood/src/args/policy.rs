@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
+use super::value::ActionName;
+
 /// Arguments of `policy`.
 #[derive(Debug, Args)]
 pub struct PolicyArgs {
@@ -20,6 +22,14 @@ pub enum PolicyVerb {
     Decide(PolicyDecideArgs),
     /// Check rules without using them: the schema, rules that decide nothing, and examples
     Check(PolicyCheckArgs),
+    /// Decide the rows of decision tables, and say which are answered otherwise than they must be
+    Test(PolicyTestArgs),
+    /// Show every question that a request comes to, what each rule says to it, and what would lift it
+    Explain(PolicyExplainArgs),
+    /// Prove what rules never allow, or show a request that they do allow
+    Prove(PolicyProveArgs),
+    /// Say by proof what becomes wider and what narrower from one policy to another
+    Diff(PolicyDiffArgs),
     /// Write the rules of a bundle that ships with the program, or the schema
     Show(PolicyShowArgs),
 }
@@ -94,6 +104,122 @@ pub struct PolicyCheckArgs {
     /// A bundle that ships with the program
     #[arg(long, value_name = "NAME")]
     pub bundle: Option<String>,
+}
+
+const POLICY_TEST_EXAMPLES: &str = "\
+Examples:
+  fumehood policy test decisions.jsonl
+  fumehood policy test --bundle cautious reads.jsonl writes.toml
+  fumehood policy test --file ./rules.cedar decisions.jsonl --json
+
+A table has one JSON object a line, or in a `.toml` file one `[[row]]` each: a request as `policy decide --stdin` takes it,
+`expect` (`allow`, `ask`, `deny`, or `stop` for either of both), and where they matter `reason`, `rules`, `id` and `why`.
+Exit code 1 when a row is answered otherwise.";
+
+/// Arguments of `policy test`.
+#[derive(Debug, Args)]
+#[command(after_long_help = POLICY_TEST_EXAMPLES)]
+pub struct PolicyTestArgs {
+    /// Which rules.
+    #[command(flatten)]
+    pub rules: RulesChoice,
+    /// The tables
+    #[arg(value_name = "TABLE", required = true, value_hint = ValueHint::FilePath)]
+    pub tables: Vec<PathBuf>,
+}
+
+const POLICY_EXPLAIN_EXAMPLES: &str = "\
+Examples:
+  fumehood policy explain -- git push origin main
+  fumehood policy explain --bundle cautious -- sh -c 'cat a > b'
+  fumehood policy explain --action act-7k
+  fumehood policy explain --stdin --json
+
+First stands the answer, as `policy decide` gives it; then each question that was put to policy, the rules that permit or
+forbid it with the facts that they look at, and what would lift what forbids. `--action` explains a request of the record
+with the rules that are there now. Exit code 0 for `allow`, 1 for `ask` and `deny`.";
+
+/// Arguments of `policy explain`.
+#[derive(Debug, Args)]
+#[command(after_long_help = POLICY_EXPLAIN_EXAMPLES)]
+pub struct PolicyExplainArgs {
+    /// Which rules.
+    #[command(flatten)]
+    pub rules: RulesChoice,
+    /// Explain an action of the record
+    #[arg(long, value_name = "ACTION", conflicts_with_all = ["stdin", "command", "workspace", "as_user"])]
+    pub action: Option<ActionName>,
+    /// Read the request as JSON from standard input
+    #[arg(long, conflicts_with = "command")]
+    pub stdin: bool,
+    /// The workspace; by default the git top level of the current directory, else that directory
+    #[arg(short = 'w', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub workspace: Option<PathBuf>,
+    /// Ask as yourself; by default an agent asks
+    #[arg(long)]
+    pub as_user: bool,
+    /// The command
+    #[arg(value_name = "COMMAND", trailing_var_arg = true, required_unless_present_any = ["stdin", "action"], value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+impl PolicyExplainArgs {
+    /// Returns the request, where it is none of the record.
+    pub fn request(&self) -> RequestChoice {
+        let Self { stdin, workspace, as_user, command, .. } = self;
+        let (workspace, command) = (workspace.clone(), command.clone());
+        RequestChoice { stdin: *stdin, workspace, as_user: *as_user, command }
+    }
+}
+
+const POLICY_PROVE_EXAMPLES: &str = "\
+Examples:
+  fumehood policy prove
+  fumehood policy prove --bundle cautious --claim releases-wait
+  fumehood policy prove --file ./rules.cedar --claims ./never.cedar --save found.jsonl
+
+A claim is a `forbid` that a policy must imply; those that ship with the program are listed in docs/policy.md. Each is proved
+for every request that the schema knows, or refuted by one that the authorizer allows as well; `--save` appends that to a
+table for `policy test`. The solver is cvc5, named by the variable `CVC5` or found on PATH. Without it nothing is proved.
+Exit code 0 only when every claim is proved, else 1.";
+
+/// Arguments of `policy prove`.
+#[derive(Debug, Args)]
+#[command(after_long_help = POLICY_PROVE_EXAMPLES)]
+pub struct PolicyProveArgs {
+    /// Which rules.
+    #[command(flatten)]
+    pub rules: RulesChoice,
+    /// Prove this claim; by default all that these rules are held to
+    #[arg(long, value_name = "ID")]
+    pub claim: Vec<String>,
+    /// Prove the claims of this file, too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub claims: Option<PathBuf>,
+    /// Append what refutes a claim to this table for `policy test`
+    #[arg(long, value_name = "TABLE", value_hint = ValueHint::FilePath)]
+    pub save: Option<PathBuf>,
+}
+
+const POLICY_DIFF_EXAMPLES: &str = "\
+Examples:
+  fumehood policy diff default cautious
+  fumehood policy diff default ./rules.cedar
+  fumehood policy diff ./rules.cedar ./candidate.cedar --json
+
+For each action of the schema a solver (cvc5) looks for a request that only one of both allows. What it finds is asked of
+the authorizer again; where it finds nothing, there is nothing. Exit code 1 when something becomes wider or is not proved.";
+
+/// Arguments of `policy diff`.
+#[derive(Debug, Args)]
+#[command(after_long_help = POLICY_DIFF_EXAMPLES)]
+pub struct PolicyDiffArgs {
+    /// The rules that hold: a bundle, or the path of a file
+    #[arg(value_name = "FROM")]
+    pub from: OsString,
+    /// The rules to compare with: a bundle, or the path of a file
+    #[arg(value_name = "TO")]
+    pub to: OsString,
 }
 
 const POLICY_SHOW_EXAMPLES: &str = "\

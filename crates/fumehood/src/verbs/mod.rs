@@ -84,6 +84,10 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
         Verb::Policy(args) => match args.verb {
             PolicyVerb::Decide(args) => policy::decide(&context(global)?, &args),
             PolicyVerb::Check(args) => policy::check(&context(global)?, &args),
+            PolicyVerb::Test(args) => policy::test(&context(global)?, &args),
+            PolicyVerb::Explain(args) => policy::explain(&context(global)?, &args),
+            PolicyVerb::Prove(args) => policy::prove(&context(global)?, &args),
+            PolicyVerb::Diff(args) => policy::diff(&context(global)?, &args),
             PolicyVerb::Show(args) => policy::show(&context(global)?, &args),
         },
         Verb::Approvals(args) => match args.verb {

@@ -16,4 +16,4 @@ mod tests;
 
 pub use confine::confine_agent;
 pub(crate) use spawn::run_tool;
-pub use spawn::{Started, spawn_agent};
+pub use spawn::{Started, ask_tool, spawn_agent};

@@ -1,10 +1,14 @@
 //! Starting one of our own processes.
 
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
 
 /// A process of ours, with our ends of its standard streams. It ends when they are dropped.
 #[derive(Debug)]
@@ -65,4 +69,51 @@ pub(crate) fn run_tool(
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
     Err(io::Error::other(format!("{} failed: {said}", program.display())))
+}
+
+/// Asks a tool of the host that reads a question and answers it: this file, these arguments, no variables, `question` on
+/// standard input. Returns what it writes, at most `most` bytes; it is ended when that is there, and when it takes
+/// longer than `within`.
+///
+/// # Errors
+/// When it cannot be started, takes too long, writes too much, or writes no text.
+pub fn ask_tool(
+    program: &Path,
+    arguments: &[&str],
+    question: &[u8],
+    within: Duration,
+    most: u64,
+) -> io::Result<String> {
+    #[allow(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
+    let mut child = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .process_group(0)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let (Some(mut stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
+        return Err(io::Error::other("its standard streams are missing"));
+    };
+    let (sender, receiver) = mpsc::channel();
+    let answer = std::thread::scope(|scope| {
+        // One that reads nothing answers nothing, which is told below.
+        scope.spawn(move || _ = stdin.write_all(question));
+        scope.spawn(move || {
+            let mut text = Vec::new();
+            let read = stdout.take(most + 1).read_to_end(&mut text);
+            _ = sender.send(read.map(|_| text));
+        });
+        let answer = receiver.recv_timeout(within);
+        // Ends what it started, too; both threads end with it.
+        _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        answer
+    });
+    child.wait()?;
+    let text = answer.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it took too long"))??;
+    if text.len() as u64 > most {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it wrote too much"));
+    }
+    String::from_utf8(text).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it wrote no text"))
 }

@@ -130,3 +130,24 @@ fn waits() {
     println!("CONFINED");
     std::thread::sleep(std::time::Duration::from_secs(600));
 }
+
+#[test]
+fn a_tool_that_answers_is_asked_and_one_that_does_not_is_ended() {
+    use std::io::ErrorKind;
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    let ask = |program: &str, arguments: &[&str], within: u64| {
+        super::ask_tool(Path::new(program), arguments, b"question\n", Duration::from_secs(within), 64)
+    };
+    assert_eq!(ask("/bin/cat", &[], 60).expect("it answers"), "question\n");
+    assert_eq!(ask("/usr/bin/env", &[], 60).expect("it answers"), "", "it has no variables");
+    let kind =
+        |program, arguments: &[&str], within| ask(program, arguments, within).map_err(|error| error.kind());
+    assert_eq!(kind("/no/such/tool", &[], 60), Err(ErrorKind::NotFound));
+    assert_eq!(kind("/bin/sh", &["-c", "yes"], 60), Err(ErrorKind::FileTooLarge));
+    let started = Instant::now();
+    // The second process holds the output open, and is ended as well.
+    assert_eq!(kind("/bin/sh", &["-c", "sleep 600 & sleep 600"], 1), Err(ErrorKind::TimedOut));
+    assert!(started.elapsed() < Duration::from_secs(300));
+}

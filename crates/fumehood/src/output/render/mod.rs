@@ -10,6 +10,7 @@ mod diff;
 mod doctor;
 mod lists;
 mod policy;
+mod policy_tools;
 mod reproduce;
 mod table;
 mod why;
@@ -22,6 +23,7 @@ pub use diff::{applied, change_list, changes, diff, patch, taken_back};
 pub use doctor::doctor;
 pub use lists::{artifacts, config, gc, log, problems, task, tasks, undo};
 pub use policy::{decision, dossier, policy_check};
+pub use policy_tools::{explanation, policy_diff, policy_test, proofs};
 pub use reproduce::reproduced;
 pub use why::why;
 

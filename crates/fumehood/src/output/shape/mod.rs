@@ -9,6 +9,7 @@ mod answers;
 mod approval;
 mod demo;
 mod policy;
+mod policy_tools;
 mod reproduce;
 mod schemas;
 mod why;
@@ -40,6 +41,11 @@ pub use demo::{DemoCheck, DemoDocument};
 pub use policy::{
     AskedPart, EffectRow, FindingKind, FindingRow, PolicyAnswer, PolicyCheckDocument, PolicyDocument,
     VariablePart, WayBack,
+};
+pub use policy_tools::{
+    ClaimRow, ClaimWord, DirectionPart, DirectionWord, ExamplePart, ExplainDocument, LayerPart, LayerWord,
+    PolicyDiffDocument, PolicyDiffRow, PolicyTestDocument, ProveDocument, QuestionPart, RecordedPart,
+    RowFailure, RulePart,
 };
 pub use reproduce::{Difference, ReproduceDocument, differences};
 pub use schemas::schemas;

@@ -9,9 +9,10 @@ use serde_json::{Value as Json, json};
 
 use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
-    ConfigDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument, ErrorDocument, GcDocument,
-    LogDocument, Name, PolicyCheckDocument, PolicyDocument, ProblemsDocument, ReproduceDocument,
-    StatsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
+    ConfigDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument, ErrorDocument,
+    ExplainDocument, GcDocument, LogDocument, Name, PolicyCheckDocument, PolicyDiffDocument, PolicyDocument,
+    PolicyTestDocument, ProblemsDocument, ProveDocument, ReproduceDocument, StatsDocument, TaskDocument,
+    TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -38,6 +39,10 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("log", of::<LogDocument>()),
         ("policy-check", of::<PolicyCheckDocument>()),
         ("policy-decide", of::<PolicyDocument>()),
+        ("policy-diff", of::<PolicyDiffDocument>()),
+        ("policy-explain", of::<ExplainDocument>()),
+        ("policy-prove", of::<ProveDocument>()),
+        ("policy-test", of::<PolicyTestDocument>()),
         ("reproduce", of::<ReproduceDocument>()),
         ("task", of::<TaskDocument>()),
         ("task-list", of::<TasksDocument>()),

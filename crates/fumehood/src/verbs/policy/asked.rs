@@ -276,7 +276,7 @@ impl Asked {
                 progress: progress(running),
             }),
             approvals: self.approvals.iter().flat_map(approve).collect(),
-            owners: [OWNER].into(),
+            owners: owners(),
             ..Facts::new(scene.profile, NOW)
         };
         let effects = described.declared.into_iter().flatten().collect();
@@ -351,6 +351,11 @@ fn principal(word: &str) -> Result<Principal, String> {
     }
 }
 
+/// Returns the accounts of whoever owns what is asked.
+pub(super) fn owners() -> BTreeSet<u32> {
+    [OWNER].into()
+}
+
 /// Returns the yes of so many people, the owner among them where they count.
 fn approvals(subject: Digest, quorum: &Quorum) -> Vec<Approval> {
     let first = OWNER + u32::from(quorum.is_without_owner());
@@ -372,9 +377,8 @@ impl Case {
             Self::Action(case) => Decided::of(&gate.decide(case.action.clone(), &case.facts)),
             Self::Apply(case) => {
                 let apply = case.apply();
-                let approve = |quorum: &Quorum| approvals(apply.digest(), quorum);
-                let approvals: Vec<Approval> = case.approvals.iter().flat_map(approve).collect();
-                Decided::of(&gate.decide_apply(apply, &approvals, &[OWNER].into(), NOW))
+                let (approvals, now) = case.approvals_of(&apply);
+                Decided::of(&gate.decide_apply(apply, &approvals, &owners(), now))
             }
         }
     }
@@ -401,6 +405,14 @@ impl ApplyCase {
             AskedMode::Always => ApplyMode::Always,
         };
         Apply::new(self.by.clone(), mode, source, &changes, self.asked.classes.clone())
+    }
+}
+
+impl ApplyCase {
+    /// Returns the yes that was said to the changes, and the time at which that counts.
+    pub(super) fn approvals_of(&self, apply: &Apply) -> (Vec<Approval>, Timestamp) {
+        let approve = |quorum: &Quorum| approvals(apply.digest(), quorum);
+        (self.approvals.iter().flat_map(approve).collect(), NOW)
     }
 }
 

@@ -2,8 +2,14 @@
 
 mod asked;
 mod check;
+mod explain;
+mod prove;
+mod recorded;
+mod solver;
+mod table;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -12,10 +18,13 @@ use std::sync::Arc;
 use asked::{ActionCase, ApplyCase, Asked, Case, Decided, Scene};
 pub(super) use check::check;
 use engine::{PolicySource, REPOSITORY_RULES};
+pub(super) use explain::explain;
 use gate::{BUNDLES, Gate, GateError, LayerOf, Policy, SCHEMA};
 use model::action::Principal;
 use model::text::escape;
 use model::{Effect, Grant, OsText, Tool, WorkspacePath};
+pub(super) use prove::{diff, prove};
+pub(super) use table::test;
 
 use super::context::Context;
 use super::order::{directory, os_text};
@@ -98,6 +107,25 @@ impl Rules {
     fn policy(&self) -> Result<Result<Policy, GateError>, CliError> {
         let read = if self.under.is_some() { Policy::of_repository } else { Policy::parse };
         self.text().map(read)
+    }
+
+    /// Returns a bundle or a file, as one says it in a word: a name has no `/` and no ending.
+    ///
+    /// # Errors
+    /// As for both of them.
+    fn said(context: &Context<'_>, word: &OsStr) -> Result<Self, CliError> {
+        match word.to_str().filter(|word| !word.contains(['/', '.'])) {
+            Some(name) => Self::named(name),
+            None => Self::file(context, Path::new(word)),
+        }
+    }
+
+    /// Returns the name of the bundle, where these are the rules of one.
+    fn bundle(&self) -> Option<&str> {
+        match &self.source {
+            PolicySource::Bundle(name) => Some(name),
+            PolicySource::Rules(_) | PolicySource::Unusable(_) => None,
+        }
     }
 
     /// Returns their text.
