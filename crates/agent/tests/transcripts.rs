@@ -54,6 +54,22 @@ proptest! {
 }
 
 #[test]
+fn the_transcripts_of_work_are_whole() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("transcripts/work");
+    let files = std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path());
+    let files: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "jsonl")).collect();
+    assert!(files.len() >= 12);
+    for file in files {
+        let transcript = Transcript::parse(&std::fs::read(&file).unwrap());
+        assert!(
+            transcript.as_ref().is_ok_and(|read| read.turns().len() > 40),
+            "{}: {transcript:?}",
+            file.display()
+        );
+    }
+}
+
+#[test]
 fn the_demo_fits_the_repository_that_it_is_about() {
     let calls: Vec<_> = demo().turns().iter().flat_map(|turn| turn.tool_calls.clone()).collect();
     let patch = calls.iter().find(|call| call.name == "apply_patch").expect("it fixes the fault");

@@ -47,6 +47,7 @@ fn an_effect_has_one_name_whatever_words_ask_for_it() {
             ],
         ),
         ("send a message to `team@example.org`", &["mail -s me@here team@example.org"]),
+        ("install with npm whatever the project names", &["npm ci --prefix packages/x", "npm install"]),
         ("install `left` with pip", &["python3 -m pip install left", "pip install left"]),
         (
             "publish `npm`",

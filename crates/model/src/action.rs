@@ -301,9 +301,11 @@ mod tests {
 
     #[test]
     fn splitting_an_argument_makes_another_action() {
-        let one = parse(run(&["echo", "a b"])).expect("parses");
-        let two = parse(run(&["echo", "a", "b"])).expect("parses");
-        assert_ne!(one.digest(), two.digest());
+        let digest = |argv: &[&str]| parse(run(argv)).expect("parses").digest();
+        assert_ne!(digest(&["echo", "a b"]), digest(&["echo", "a", "b"]));
+        assert_ne!(digest(&["echo", "ab"]), digest(&["echo", "a", "b"]));
+        assert_ne!(digest(&["echo", "ab", "c"]), digest(&["echo", "a", "bc"]));
+        assert_ne!(digest(&["echo", "a"]), digest(&["echo", "a", ""]));
     }
 
     #[test]

@@ -125,8 +125,10 @@ pub(crate) fn started(account: &mut Account<'_>, args: &[Arg]) {
 }
 
 fn installs(account: &mut Account<'_>, name: &str, action: &str, words: &[&str]) {
-    let named: Vec<&str> =
-        words.iter().copied().filter(|word| *word != action && !word.starts_with(['-', '+'])).collect();
+    // These install exactly what the lock file names: other words are the values of options.
+    let takes_names = !["ci", "clean-install"].contains(&action);
+    let names = words.iter().copied().filter(|word| *word != action && !word.starts_with(['-', '+']));
+    let named: Vec<&str> = names.filter(|_| takes_names).collect();
     for package in &named {
         account.add(Effect::Install { manager: name.to_owned(), package: (*package).to_owned() });
     }

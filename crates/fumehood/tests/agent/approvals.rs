@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::bench::{Bench, answer};
 
-fn cautious() -> Bench {
+pub(crate) fn cautious() -> Bench {
     under("cautious")
 }
 

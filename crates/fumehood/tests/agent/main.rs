@@ -7,6 +7,7 @@ mod bench;
 mod contexts;
 mod demo;
 mod resume;
+mod rows;
 
 use std::fs;
 use std::path::Path;
