@@ -28,7 +28,7 @@ fn every_threat_names_tests_that_exist() {
 }
 
 /// Where a process is ended by its number, and why that number cannot be another one's by then.
-const BY_NUMBER: [(&str, &str); 5] = [
+const BY_NUMBER: [(&str, &str); 6] = [
     ("crates/sandbox/src/native.rs", "a group of our own child, which nobody has waited for yet"),
     ("crates/sandbox/launcher/src/first.rs", "a child of the first process of its own namespace"),
     (
@@ -39,6 +39,7 @@ const BY_NUMBER: [(&str, &str); 5] = [
         "crates/sandbox/launcher/src/prober.rs",
         "a try that must fail, from a namespace in which nobody else is",
     ),
+    ("crates/sandbox/src/service/spawn.rs", "a group of our own child, which nobody has waited for yet"),
     ("crates/sandbox/src/fail_point.rs", "this process"),
 ];
 
