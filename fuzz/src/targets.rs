@@ -15,8 +15,9 @@ use serde::de::DeserializeOwned;
 use crate::{Target, layer};
 
 /// Every target, in order of the names.
-pub const TARGETS: [Target; 24] = [
+pub const TARGETS: [Target; 25] = [
     Target { name: "agent-protocol", run: agent_protocol },
+    Target { name: "audit-checkpoint", run: audit_checkpoint },
     Target { name: "audit-export", run: audit_export },
     Target { name: "audit-record", run: audit_record },
     Target { name: "base-stats", run: json::<engine::apply::BaseStats> },
@@ -70,8 +71,28 @@ fn size(number: usize) -> &'static str {
     }
 }
 
+fn audit_checkpoint(bytes: &[u8]) -> String {
+    let key = audit::SigningKey::new(&audit::LogId::from_random([1; 10]), &[7; 32]);
+    let text = String::from_utf8_lossy(bytes);
+    let proof = audit::Proof::open(&text, key.public()).map(drop);
+    let other = text.parse::<audit::PublicKey>();
+    if let Ok(other) = &other {
+        assert_eq!(other.to_string().parse().as_ref(), Ok(other), "a key reads as itself again");
+    }
+    match audit::read_checkpoints(bytes, key.public()) {
+        Ok(heads) => {
+            for head in &heads {
+                let again = audit::Checkpoint::open(&head.to_string(), key.public());
+                assert_eq!(again.as_ref(), Ok(head), "a head reads as itself again");
+            }
+            size(heads.len()).to_owned()
+        }
+        Err(error) => format!("{error} {} {}", said(proof), said(other.map(drop))),
+    }
+}
+
 fn audit_export(bytes: &[u8]) -> String {
-    match audit::verify_export(bytes, None) {
+    match audit::verify_export(bytes, &audit::Anchors::default()) {
         Ok(verification) => format!("{verification:?}"),
         Err(error) => error.to_string(),
     }

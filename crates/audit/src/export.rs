@@ -19,6 +19,7 @@ use model::{ActionId, Digest, LogId, TaskId, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::anchors::Anchors;
 use crate::error::AuditError;
 use crate::head::Head;
 use crate::record::{FORMAT, MAX_EVENT, Record};
@@ -199,7 +200,7 @@ impl<R: BufRead> Iterator for ExportReader<R> {
 ///
 /// # Errors
 /// When the input cannot be read.
-pub fn verify_export(input: impl BufRead, anchor: Option<&Head>) -> Result<Verification, AuditError> {
+pub fn verify_export(input: impl BufRead, anchors: &Anchors) -> Result<Verification, AuditError> {
     let found = |error| match error {
         ReadError::Malformed(malformed) => {
             Ok(Verification::Broken(Broken { record: 0, flaw: Flaw::Malformed(malformed) }))
@@ -211,7 +212,7 @@ pub fn verify_export(input: impl BufRead, anchor: Option<&Head>) -> Result<Verif
         Err(error) => return found(error),
     };
     let log = reader.log.clone();
-    let verification = verify(&mut reader, &log, anchor)?;
+    let verification = verify(&mut reader, &log, anchors)?;
     let Some(end) = verification.end() else { return Ok(verification) };
     match reader.flaw_at_end(end) {
         Ok(None) => Ok(verification),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The last record of a log at some time. Kept where the log's writer cannot reach it, it anchors all that came
 /// before: nothing up to it can be changed or cut unnoticed.
 ///
-/// This is what a signature will be made over; a signed head carries one of these.
+/// A signed one is a [`Checkpoint`](crate::Checkpoint).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Head {

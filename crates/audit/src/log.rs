@@ -3,6 +3,7 @@
 use model::Timestamp;
 use model::event::{Event, Subject};
 
+use crate::anchors::Anchors;
 use crate::error::AuditError;
 use crate::head::Head;
 use crate::receipt::Receipt;
@@ -120,12 +121,12 @@ impl<S: Storage> Log<S> {
         self.storage.records(from)
     }
 
-    /// Checks every record, against a head that was kept elsewhere when there is one.
+    /// Checks every record, against the heads that were kept elsewhere.
     ///
     /// # Errors
     /// When the storage cannot be read.
-    pub fn verify(&self, anchor: Option<&Head>) -> Result<Verification, AuditError> {
-        verify::verify(self.storage.records(0), &self.head()?.log, anchor)
+    pub fn verify(&self, anchors: &Anchors) -> Result<Verification, AuditError> {
+        verify::verify(self.storage.records(0), &self.head()?.log, anchors)
     }
 
     /// Returns the storage.

@@ -59,6 +59,13 @@ impl Record {
         canonical.field(self.event.as_bytes()).field(self.previous.as_bytes()).digest()
     }
 
+    /// Tells whether the text is that of the event with this name, without reading it. The name comes first in what a log of
+    /// ours wrote.
+    pub fn is_event(&self, name: &str) -> bool {
+        let rest = self.event.strip_prefix("{\"event\":\"").and_then(|rest| rest.strip_prefix(name));
+        rest.is_some_and(|rest| rest.starts_with('"'))
+    }
+
     /// Reads the event.
     ///
     /// # Errors

@@ -105,6 +105,13 @@ pub(crate) fn summary(event: &Event) -> String {
                 listed("action", unknown)
             )
         }
+        Event::AnchorFailed { records, file, why } => {
+            format!(
+                "the head over {} could not be kept in {}: {why}",
+                counted(*records, "record"),
+                lossy(file)
+            )
+        }
         Event::Removed { layers, bases } if bases.is_empty() => listed("layer", layers),
         Event::Removed { layers, bases } => {
             format!("{}; {}", listed("layer", layers), counted(bases.len(), "checked out commit"))

@@ -1,4 +1,4 @@
-//! The check of a log: does each record follow on the one before it, and does the end agree with a head kept elsewhere.
+//! The check of a log: does each record follow on the one before it, and does it agree with what was kept elsewhere.
 
 use std::fmt;
 
@@ -6,6 +6,7 @@ use model::LogId;
 use model::text::escape;
 use serde::Serialize;
 
+use crate::anchors::{Anchors, Watch};
 use crate::error::AuditError;
 use crate::head::Head;
 use crate::record::{FORMAT, Record};
@@ -20,13 +21,23 @@ pub enum Verification {
         /// The last record.
         end: Head,
     },
-    /// Every record follows on the one before it, and the log holds the head that was kept elsewhere: nothing up
-    /// to that head was changed, and what comes after it agrees with itself.
+    /// Every record follows on the one before it, and the log holds every head that was kept elsewhere: nothing up
+    /// to the last of them was changed, and what comes after it agrees with itself.
     Anchored {
         /// The last record.
         end: Head,
-        /// The number of the last record that the head vouches for.
+        /// The number of the last record that a head vouches for.
         anchored: u64,
+        /// How many of the heads were signed.
+        signed_heads: u64,
+    },
+    /// Two signed heads were compared, and the log was not looked at: what the older one vouches for stands unchanged at the
+    /// start of the newer one.
+    Extends {
+        /// How many records the older one is over.
+        from: u64,
+        /// The newer one.
+        end: Head,
     },
     /// The log is not as it was written.
     Broken(Broken),
@@ -71,10 +82,19 @@ pub enum Flaw {
     },
     /// It is the first one and was made on top of another log's first value.
     OtherLog,
-    /// The head that was kept elsewhere names another record in its place: it, or some record before it, was
-    /// written anew.
-    Rewritten,
-    /// The head that was kept elsewhere belongs to another log.
+    /// A head that was kept elsewhere names another record in its place: it, or one before it, was written anew.
+    Rewritten {
+        /// The number of the first record that no head vouches for before: the first bad one is this or a later one.
+        from: u64,
+    },
+    /// Two signed heads name different records in its place: the log went on in two ways.
+    Forked,
+    /// It is the last one of an older head, and a proof does not show that a newer one begins with that.
+    Unproved {
+        /// How many records the newer one is over.
+        end: u64,
+    },
+    /// A head that was kept elsewhere belongs to another log.
     OtherHead {
         /// The log of that head.
         log: LogId,
@@ -102,20 +122,22 @@ pub enum Flaw {
 /// Checks records in order, one in memory at a time, and names the first bad one.
 ///
 /// A record that was edited and given a new digest is told from the ones around it by the record after it. The last
-/// records of a log have none, so only a head that was kept elsewhere shows that they were changed or cut.
+/// records of a log have none, and whoever knows the format can write all of them anew: only heads that were kept
+/// elsewhere show that.
 ///
 /// # Errors
 /// When the records cannot be read; that says nothing about them.
 pub fn verify(
     records: impl IntoIterator<Item = Result<Record, ReadError>>,
     log: &LogId,
-    anchor: Option<&Head>,
+    anchors: &Anchors,
 ) -> Result<Verification, AuditError> {
     let mut records = records.into_iter();
     let mut end = Head::genesis(log.clone());
-    if let Some(anchor) = anchor.filter(|anchor| anchor.log != *log) {
-        return Ok(broken(0, Flaw::OtherHead { log: anchor.log.clone() }));
-    }
+    let mut watch = match Watch::start(anchors, &end) {
+        Ok(watch) => watch,
+        Err(found) => return Ok(Verification::Broken(found)),
+    };
     while let Some(read) = records.next() {
         let record = match read {
             Ok(record) => record,
@@ -129,24 +151,11 @@ pub fn verify(
         }
         end.seq = record.seq;
         end.digest = record.digest;
-        if anchor.is_some_and(|anchor| anchor.seq == end.seq && anchor.digest != end.digest) {
-            return Ok(broken(end.seq, Flaw::Rewritten));
+        if let Some(found) = watch.saw(&end) {
+            return Ok(Verification::Broken(found));
         }
     }
-    Ok(against(anchor, end))
-}
-
-/// Compares the end of a log whose records follow on each other with the head that was kept elsewhere.
-fn against(anchor: Option<&Head>, end: Head) -> Verification {
-    match anchor {
-        None => Verification::Consistent { end },
-        Some(anchor) if anchor.seq > end.seq => broken(end.seq + 1, Flaw::Cut { ends: anchor.seq }),
-        // No record passed by that could have been compared with the head of an empty log.
-        Some(anchor) if anchor.seq == 0 && *anchor != Head::genesis(end.log.clone()) => {
-            broken(0, Flaw::Rewritten)
-        }
-        Some(anchor) => Verification::Anchored { anchored: anchor.seq, end },
-    }
+    Ok(watch.finish(end))
 }
 
 fn broken(record: u64, flaw: Flaw) -> Verification {
@@ -207,7 +216,7 @@ impl Verification {
     /// Returns the last record's place and digest, when every record follows on the one before it.
     pub fn end(&self) -> Option<&Head> {
         match self {
-            Self::Consistent { end } | Self::Anchored { end, .. } => Some(end),
+            Self::Consistent { end } | Self::Anchored { end, .. } | Self::Extends { end, .. } => Some(end),
             Self::Broken(_) => None,
         }
     }
@@ -219,15 +228,25 @@ impl fmt::Display for Verification {
             Self::Consistent { end } => {
                 write!(f, "internally consistent, not anchored: {} records", end.seq)
             }
-            Self::Anchored { end, anchored } if end.seq == *anchored => {
-                write!(f, "consistent with the given head: {anchored} records")
+            Self::Anchored { end, anchored, signed_heads } => {
+                let heads = match signed_heads {
+                    0 => "the given head".to_owned(),
+                    1 => "the signed head".to_owned(),
+                    heads => format!("all {heads} signed heads"),
+                };
+                write!(f, "consistent with {heads}: {anchored} records")?;
+                match end.seq - anchored {
+                    0 => Ok(()),
+                    after => write!(f, "; {after} records after it internally consistent, not anchored"),
+                }
             }
-            Self::Anchored { end, anchored } => write!(
-                f,
-                "consistent with the given head: {anchored} records; {} records after it internally consistent, \
-                 not anchored",
-                end.seq - anchored
-            ),
+            Self::Extends { from, end } => {
+                write!(
+                    f,
+                    "the head over {} records adds to the one over {from}, which stands in it unchanged",
+                    end.seq
+                )
+            }
             Self::Broken(broken) => broken.fmt(f),
         }
     }
@@ -252,13 +271,30 @@ impl fmt::Display for Broken {
                 write!(f, "record {record} and what follows are missing: the log must reach {ends}")
             }
             Flaw::OtherLog => write!(f, "record {record} is the start of another log"),
-            Flaw::Rewritten => {
+            Flaw::Rewritten { from } if from == record => {
                 write!(
                     f,
-                    "record {record} is not the one that the given head names: it or one before it was rewritten"
+                    "record {record} is not the one that a head names which was kept elsewhere: it was rewritten"
                 )
             }
-            Flaw::OtherHead { log } => write!(f, "the given head belongs to another log, `{log}`"),
+            Flaw::Rewritten { from } => {
+                write!(
+                    f,
+                    "record {record} is not the one that a head names which was kept elsewhere: it or one before it, \
+                     from record {from} on, was rewritten"
+                )
+            }
+            Flaw::Forked => write!(
+                f,
+                "two signed heads name different records {record}: the log went on in two ways, so one of them was cut \
+                 or put back and written on"
+            ),
+            Flaw::Unproved { end } => write!(
+                f,
+                "it is not proved that the head over {end} records begins with what the one over {record} vouches for: the \
+                 proof is for other heads, or a record up to {record} was rewritten or cut"
+            ),
+            Flaw::OtherHead { log } => write!(f, "a head that was given belongs to another log, `{log}`"),
             Flaw::Format { format } => {
                 write!(
                     f,

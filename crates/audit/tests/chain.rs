@@ -3,14 +3,14 @@
 
 mod common;
 
-use audit::{Broken, Flaw, Head, Malformed, ReadError, Record, Verification, verify};
-use common::{log_id, records};
+use audit::{Anchors, Broken, Flaw, Head, Malformed, ReadError, Record, Verification, verify};
+use common::{anchors, log_id, records};
 use model::Digest;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
 fn check(records: &[Record], anchor: Option<&Head>) -> Verification {
-    verify(records.iter().cloned().map(Ok), &log_id(1), anchor).unwrap()
+    verify(records.iter().cloned().map(Ok), &log_id(1), &anchors(anchor)).unwrap()
 }
 
 fn head_of(records: &[Record]) -> Head {
@@ -70,9 +70,9 @@ fn a_log_written_anew_is_found_only_against_a_head() {
         anew.push(resealed(record));
     }
     assert!(matches!(check(&anew, None), Verification::Consistent { .. }));
-    assert_eq!(check(&anew, Some(&head_of(&all))), broken(5, Flaw::Rewritten));
+    assert_eq!(check(&anew, Some(&head_of(&all))), broken(5, Flaw::Rewritten { from: 1 }));
     let other_start = Head { digest: Digest::of(b"x"), ..head_of(&[]) };
-    assert_eq!(check(&all, Some(&other_start)), broken(0, Flaw::Rewritten));
+    assert_eq!(check(&all, Some(&other_start)), broken(0, Flaw::Rewritten { from: 0 }));
 }
 
 #[test]
@@ -121,14 +121,14 @@ fn an_event_that_nobody_knows_is_named() {
 fn what_cannot_be_read_is_named_by_its_place() {
     let all = records(1, 3);
     let source = [Ok(all[0].clone()), Err(ReadError::Malformed(Malformed::NotUtf8)), Ok(all[2].clone())];
-    let found = verify(source, &log_id(1), None).unwrap();
+    let found = verify(source, &log_id(1), &Anchors::default()).unwrap();
     assert_eq!(found, broken(2, Flaw::Malformed(Malformed::NotUtf8)));
 }
 
 #[test]
 fn a_place_that_cannot_be_read_says_nothing_about_the_log() {
     let failing = [Err(ReadError::source(std::io::Error::other("no disk")))];
-    assert!(verify(failing, &log_id(1), None).is_err());
+    assert!(verify(failing, &log_id(1), &Anchors::default()).is_err());
 }
 
 #[test]

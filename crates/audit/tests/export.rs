@@ -6,7 +6,7 @@ mod common;
 use audit::{
     Broken, ExportReader, Flaw, Head, MAX_LINE, Malformed, Record, Verification, export, verify_export,
 };
-use common::{log_id, records};
+use common::{anchors, log_id, records};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
@@ -21,9 +21,11 @@ fn read(bytes: &[u8]) -> Vec<Record> {
 }
 
 fn flaw(bytes: &[u8]) -> Option<Broken> {
-    match verify_export(bytes, None).unwrap() {
+    match verify_export(bytes, &anchors(None)).unwrap() {
         Verification::Broken(broken) => Some(broken),
-        Verification::Consistent { .. } | Verification::Anchored { .. } => None,
+        Verification::Consistent { .. } | Verification::Anchored { .. } | Verification::Extends { .. } => {
+            None
+        }
     }
 }
 
@@ -57,13 +59,13 @@ fn an_export_is_checked_against_a_head() {
     let last = records(1, 4).pop().unwrap();
     let head = Head { log: log_id(1), seq: 4, digest: last.digest };
     assert!(matches!(
-        verify_export(&bytes[..], Some(&head)).unwrap(),
+        verify_export(&bytes[..], &anchors(Some(&head))).unwrap(),
         Verification::Anchored { anchored: 4, .. }
     ));
     // Whoever cuts an export can write a last line that fits: only the head shows it.
     let shorter = exported(1, 3);
     assert_eq!(flaw(&shorter), None);
-    let found = verify_export(&shorter[..], Some(&head)).unwrap();
+    let found = verify_export(&shorter[..], &anchors(Some(&head))).unwrap();
     assert_eq!(found, Verification::Broken(Broken { record: 4, flaw: Flaw::Cut { ends: 4 } }));
 }
 
@@ -101,7 +103,7 @@ fn what_is_no_export_is_a_finding_and_never_a_panic() {
 fn a_line_without_an_end_takes_no_more_memory_than_a_record() {
     let start = lines(&exported(1, 1))[0].clone();
     let endless = std::io::BufReader::new(std::io::Read::chain(&start[..], std::io::repeat(b' ')));
-    let found = verify_export(endless, None).unwrap();
+    let found = verify_export(endless, &anchors(None)).unwrap();
     let too_long = Flaw::Malformed(Malformed::TooLong { limit: MAX_LINE });
     assert_eq!(found, Verification::Broken(Broken { record: 1, flaw: too_long }));
 }
@@ -181,10 +183,10 @@ proptest! {
 
     #[test]
     fn no_bytes_make_the_reader_panic(bytes: Vec<u8>, length in 0usize..3, at: Index) {
-        let _ = verify_export(&bytes[..], None).unwrap();
+        let _ = verify_export(&bytes[..], &anchors(None)).unwrap();
         let mut inside = exported(1, length);
         let at = at.index(inside.len());
         inside.splice(at..at, bytes);
-        let _ = verify_export(&inside[..], None).unwrap();
+        let _ = verify_export(&inside[..], &anchors(None)).unwrap();
     }
 }

@@ -104,6 +104,7 @@ fn config(state_dir: &Path) -> Config {
         home: std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from),
         environment: std::env::vars_os().filter(|(name, _)| name == "PATH").collect(),
         secrets: Vec::new(),
+        anchor: None,
         service_manager: None,
         policy: engine::PolicySource::Bundle("default".to_owned()),
         helper_profile: Profile::default_profile(),

@@ -8,6 +8,7 @@ use gate::{Gate, GateError, Policy};
 use model::Profile;
 use sandbox::Identity;
 
+use crate::anchor::Anchor;
 use crate::approvals::Roles;
 use crate::rules::Checked;
 
@@ -72,6 +73,8 @@ pub struct Config {
     /// Variables of the caller's environment whose values look like secrets; a command is never given one of them, and none
     /// is written down.
     pub secrets: Vec<(String, OsString)>,
+    /// Where signed heads of the record are kept beside the state directory.
+    pub anchor: Option<Anchor>,
     /// The bus on which the caller's service manager can be asked for a control group, where none is delegated.
     pub service_manager: Option<PathBuf>,
 }

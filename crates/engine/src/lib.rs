@@ -10,6 +10,7 @@ pub mod store;
 
 mod again;
 mod agents;
+mod anchor;
 mod applying;
 mod approvals;
 mod base;
@@ -55,11 +56,12 @@ mod workspace;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use audit::Log;
+use audit::{Checkpoint, Log};
 use gate::Gate;
 use model::{Event, Subject, Timestamp};
 
 pub use agents::{AtWork, Context, Turn};
+pub use anchor::Anchor;
 pub use applying::{AppliedTask, ApplyOrder};
 pub use approvals::{Approver, Progress, Roles, Yes};
 pub use base::{CommittedFile, Helper, REPOSITORY_RULES, REPOSITORY_SETTINGS, RepositoryFiles, Sees};
@@ -106,8 +108,9 @@ impl Engine {
         // Reading the policy takes about as long as opening the state.
         let (gate, log) = std::thread::scope(|scope| {
             let gate = scope.spawn(|| config.policy.gate_known_to(&Checked::in_state(&config.state_dir)));
-            let log = Store::open(&config.state_dir).map_err(EngineError::from);
-            let log = log.and_then(|store| Ok(Log::open(store)?));
+            let store = Store::open(&config.state_dir);
+            let store = store.and_then(|store| store.anchored(config.anchor.clone()));
+            let log = store.map_err(EngineError::from).and_then(|store| Ok(Log::open(store)?));
             (gate.join(), log)
         });
         let gate = gate.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -159,14 +162,35 @@ impl Engine {
         event: &Event,
         also: impl FnOnce(&store::Writer<'_>, Timestamp) -> Result<(), store::StoreError>,
     ) -> Result<(), EngineError> {
+        self.record_unanchored()?;
         let time = clock::now();
         let _noted = self.log.append_with(about, event, time, |writer| also(writer, time))?;
+        Ok(())
+    }
+
+    /// Signs the head of the record, and returns it with what kept it from being kept elsewhere.
+    ///
+    /// # Errors
+    /// When the state cannot be written, or the record does not fit the heads that were signed before.
+    pub fn sign_head(&self) -> Result<(Checkpoint, Option<String>), EngineError> {
+        let signed = self.store().sign_head(clock::now())?;
+        self.record_unanchored()?;
+        Ok(signed)
+    }
+
+    /// Records that a signed head could not be kept elsewhere, when that happened.
+    fn record_unanchored(&self) -> Result<(), EngineError> {
+        let Some(missed) = self.store().take_unanchored() else { return Ok(()) };
+        let event = Event::AnchorFailed { records: missed.records, file: missed.file, why: missed.why };
+        let _noted = self.log.append(&Subject::default(), &event, clock::now())?;
         Ok(())
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        // Whoever watches was told already.
+        let _ = self.record_unanchored();
         self.unpark();
     }
 }

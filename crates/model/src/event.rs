@@ -311,6 +311,15 @@ pub enum Event {
         /// Actions whose end nobody saw.
         unknown: Vec<ActionId>,
     },
+    /// A signed head of the record could not be kept elsewhere. The next one that gets there vouches for what this one did.
+    AnchorFailed {
+        /// How many records the head is over.
+        records: u64,
+        /// Where it was to be kept.
+        file: OsText,
+        /// Why it was not.
+        why: String,
+    },
     /// Something whose retention ended was removed.
     Removed {
         /// The layers and outputs.
@@ -437,6 +446,7 @@ names! {
     AgentConfined => "agent-confined",
     AgentEnded => "agent-ended",
     Recovered => "recovered",
+    AnchorFailed => "anchor-failed",
     Removed => "removed",
 }
 

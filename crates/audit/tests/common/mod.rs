@@ -2,12 +2,17 @@
 
 #![allow(dead_code)]
 
-use audit::{Entry, Log, LogId, MemoryStorage, Record};
+use audit::{Anchors, Entry, Head, Log, LogId, MemoryStorage, Record};
 use model::event::{DecisionRecord, Event, Subject, Verdict};
 use model::{ActionId, Digest, TaskId, Timestamp};
 
 pub(crate) fn log_id(seed: u8) -> LogId {
     LogId::from_random([seed; 10])
+}
+
+/// A head that was kept elsewhere, or nothing.
+pub(crate) fn anchors(head: Option<&Head>) -> Anchors {
+    head.map_or_else(Anchors::default, |head| Anchors::default().and_head(head.clone()))
 }
 
 pub(crate) fn subject(seed: u8) -> Subject {

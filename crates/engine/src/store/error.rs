@@ -57,6 +57,20 @@ pub enum StoreError {
         shown(path)
     )]
     Key { path: PathBuf, state: &'static str },
+    /// The signed heads, the key that signs them and the record do not fit each other.
+    #[error(
+        "the signed heads of the record do not fit it ({why}): nothing was recorded or signed; run `fumehood audit \
+         verify` with a head that was kept elsewhere, keep the state directory as evidence, and start with a new one \
+         (`--state-dir`)"
+    )]
+    SignedHeads { why: &'static str, source: Option<audit::CheckpointError> },
+    /// Signed heads were to be kept beside what they vouch for.
+    #[error(
+        "{} is in the state directory: whoever changes the record there changes it, too; name a file elsewhere with \
+         `anchor_file` in the settings",
+        shown(path)
+    )]
+    AnchorInside { path: PathBuf },
     /// The database is missing but what was written last is there.
     #[error(
         "the state database {} is missing but its journal is there: restore it from a backup, or keep this state \

@@ -1,4 +1,4 @@
-//! The key of a state directory, under which values are digested that must not be written down.
+//! The keys of a state directory: one under which values are digested that must not be written down, one that signs heads.
 
 use std::fs;
 use std::io::Write as _;
@@ -22,25 +22,12 @@ pub(crate) struct Key([u8; LENGTH]);
 impl Key {
     /// Reads a key of a directory.
     pub(super) fn load(directory: &Path, name: &str) -> Result<Self, StoreError> {
-        let path = directory.join(name);
-        if !check_file(&path)? {
-            return Err(StoreError::Key { path, state: "missing" });
-        }
-        let bytes = fs::read(&path).map_err(|source| failed("read", &path, source))?;
-        let wrong = |_| StoreError::Key { path, state: "not 32 bytes long" };
-        bytes.try_into().map(Self).map_err(wrong)
+        load(directory, name).map(Self)
     }
 
     /// Makes a key of a directory when it has none of this name. The caller holds the directory's lock.
     pub(super) fn make(directory: &Path, name: &str) -> Result<(), StoreError> {
-        let (path, new) = (directory.join(name), directory.join("key.new"));
-        if check_file(&path)? {
-            return Ok(());
-        }
-        state_directory::remove_unfinished(&new)?;
-        let written = state_directory::create(&new)?.write_all(&random::<LENGTH>()?);
-        written.map_err(|source| failed("write", &new, source))?;
-        state_directory::publish(directory, &new, &path)
+        make(directory, name)
     }
 
     #[cfg(test)]
@@ -61,6 +48,37 @@ impl Key {
         mac.update(value);
         Digest::from_bytes(mac.finalize().into_bytes().into())
     }
+}
+
+/// What [`StoreError::Key`] says of a key that is not there.
+pub(super) const MISSING: &str = "missing";
+
+/// Reads a key of the directory by its name.
+pub(super) fn load(directory: &Path, name: &str) -> Result<[u8; LENGTH], StoreError> {
+    let path = directory.join(name);
+    if !check_file(&path)? {
+        return Err(StoreError::Key { path, state: MISSING });
+    }
+    let bytes = fs::read(&path).map_err(|source| failed("read", &path, source))?;
+    bytes.try_into().map_err(|_| StoreError::Key { path, state: "not 32 bytes long" })
+}
+
+/// Makes a key of the directory when it has none by that name, and reads it. Of several processes one makes it.
+pub(super) fn make_locked(directory: &Path, name: &str) -> Result<[u8; LENGTH], StoreError> {
+    let _lock = state_directory::lock(directory)?;
+    make(directory, name)?;
+    load(directory, name)
+}
+
+fn make(directory: &Path, name: &str) -> Result<(), StoreError> {
+    let (path, new) = (directory.join(name), directory.join(format!("{name}.new")));
+    if check_file(&path)? {
+        return Ok(());
+    }
+    state_directory::remove_unfinished(&new)?;
+    let written = state_directory::create(&new)?.write_all(&random::<LENGTH>()?);
+    written.map_err(|source| failed("write", &new, source))?;
+    state_directory::publish(directory, &new, &path)
 }
 
 /// Returns random bytes from the kernel.

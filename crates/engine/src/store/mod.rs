@@ -13,6 +13,7 @@
 mod actions;
 mod approvals;
 mod cache;
+mod checkpoints;
 mod contents;
 mod denials;
 mod error;
@@ -30,9 +31,9 @@ mod vault;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use audit::LogId;
+use audit::{Checkpoint, LogId, SigningKey};
 use model::Digest;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use serde::Serialize;
@@ -50,6 +51,7 @@ pub use tasks::TaskOverview;
 
 pub(crate) use key::Key;
 
+use crate::anchor::{Anchor, Unanchored};
 use crate::redaction::Redactor;
 
 /// An open state directory. It can be shared between threads; one of them works on the database at a time.
@@ -59,6 +61,8 @@ pub struct Store {
     key: Key,
     redactor: Redactor,
     log: LogId,
+    signing: OnceLock<SigningKey>,
+    anchor: Option<Anchor>,
 }
 
 /// What can be read. One reader sees one state, whatever others write meanwhile.
@@ -97,6 +101,29 @@ impl Store {
     /// Returns the name of the log that the store holds.
     pub fn log(&self) -> &LogId {
         &self.log
+    }
+
+    /// Has each head that is signed from now on kept elsewhere, too.
+    ///
+    /// # Errors
+    /// When that is in this directory, where it would vouch for nothing.
+    pub fn anchored(mut self, anchor: Option<Anchor>) -> Result<Self, StoreError> {
+        if let Some(file) = anchor.as_ref().and_then(|anchor| anchor.inside(&self.directory)) {
+            return Err(StoreError::AnchorInside { path: file });
+        }
+        self.anchor = anchor;
+        Ok(self)
+    }
+
+    /// Keeps a signed head elsewhere where that was configured, and tells at once what kept it from getting there.
+    fn keep_elsewhere(&self, signed: &Checkpoint) -> Option<String> {
+        self.anchor.as_ref()?.keep(signed).err()
+    }
+
+    /// Returns the head that could not be kept elsewhere since this was asked last, by its number of records, with what
+    /// kept it from getting there.
+    pub(crate) fn take_unanchored(&self) -> Option<Unanchored> {
+        self.anchor.as_ref()?.take_failure()
     }
 
     /// Returns the digest of a value under the key of this directory (HMAC-SHA256). Equal values have equal digests

@@ -1,7 +1,7 @@
 //! Opening the database: made in one piece when it is not there, otherwise looked at before it is trusted.
 
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use audit::LogId;
@@ -18,13 +18,14 @@ use crate::redaction::Redactor;
 
 /// What each version of the schema added to the one before. This build writes the last one, and brings an older
 /// database there when it opens it.
-const VERSIONS: [&str; 6] = [
+const VERSIONS: [&str; 7] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
     include_str!("schema-4.sql"),
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
+    include_str!("schema-7.sql"),
 ];
 
 /// The schema that this build writes.
@@ -42,7 +43,8 @@ pub(super) fn open(directory: &Path) -> Result<Store, StoreError> {
     let key = Key::load(&directory, key::NAME)?;
     let (connection, log) = connect(&path).map_err(|source| at(&path, source))?;
     reserve::keep(&directory);
-    Ok(Store { directory, connection: Mutex::new(connection), key, redactor: Redactor::default(), log })
+    let (connection, signing) = (Mutex::new(connection), OnceLock::new());
+    Ok(Store { directory, connection, key, redactor: Redactor::default(), log, signing, anchor: None })
 }
 
 /// Adds the path to what SQLite says; errors about files name theirs already.

@@ -39,13 +39,18 @@ impl Storage for Store {
         seal: impl FnOnce(Head) -> Vec<Record>,
         also: impl FnOnce(&Writer<'_>) -> Result<(), StoreError>,
     ) -> Result<Vec<Record>, StoreError> {
-        self.write(|writer| {
+        let (records, signed) = self.write(|writer| {
             // INVARIANT: the write has begun, so no other process appends between here and its end.
             let records = seal(writer.head(self.log.clone())?);
             records.iter().try_for_each(|record| writer.insert_record(record))?;
             also(writer)?;
-            Ok(records)
-        })
+            let last = records.last().filter(|_| self.is_due(&records));
+            let signed = last.map(|last| self.signed(writer, last.time)).transpose()?;
+            Ok((records, signed))
+        })?;
+        // What keeps it from getting there was told, and goes on the record with the next event.
+        let _told = signed.and_then(|signed| self.keep_elsewhere(&signed));
+        Ok(records)
     }
 
     fn records(&self, from: u64) -> impl Iterator<Item = Result<Record, ReadError>> {
@@ -56,7 +61,7 @@ impl Storage for Store {
 }
 
 impl Reader<'_> {
-    fn head(&self, log: audit::LogId) -> Result<Head, StoreError> {
+    pub(super) fn head(&self, log: audit::LogId) -> Result<Head, StoreError> {
         let mut select =
             self.connection.prepare_cached("SELECT seq, digest FROM records ORDER BY seq DESC LIMIT 1")?;
         let mut rows = select.query([])?;

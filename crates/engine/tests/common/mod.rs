@@ -33,6 +33,7 @@ pub(crate) fn config(directory: &TempDir) -> Config {
         home: directory.path().join("home"),
         environment,
         secrets: Vec::new(),
+        anchor: None,
         service_manager: None,
         policy: engine::PolicySource::Bundle("default".to_owned()),
         helper_profile: Profile::default_profile(),

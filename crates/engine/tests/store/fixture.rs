@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use audit::{Log, Verification};
+use audit::{Anchors, Log, Verification};
 use engine::store::Store;
 use model::action::{Base, Principal, StartingPoint};
 use model::event::{DecisionRecord, Event, Subject, Verdict};
@@ -85,7 +85,7 @@ pub(crate) fn append(log: &Log<&Store>, text: &str) -> u64 {
 
 /// Checks the chain and returns the number of its records.
 pub(crate) fn checked_length(store: &Store) -> u64 {
-    match Log::open(store).unwrap().verify(None).unwrap() {
+    match Log::open(store).unwrap().verify(&Anchors::default()).unwrap() {
         Verification::Consistent { end } => end.seq,
         other => panic!("{other}"),
     }

@@ -9,6 +9,7 @@ mod crash;
 mod crowd;
 mod fixture;
 mod full;
+mod heads;
 mod open;
 mod record;
 mod rows;

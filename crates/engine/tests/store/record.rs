@@ -1,6 +1,8 @@
 //! The record in the database: one chain, also for whoever edits the file.
 
-use audit::{Broken, Entry, Flaw, Log, Malformed, Storage as _, Verification, export, verify_export};
+use audit::{
+    Anchors, Broken, Entry, Flaw, Log, Malformed, Storage as _, Verification, export, verify_export,
+};
 use engine::store::{ActionState, Store, StoreError};
 use model::event::{Event, Verdict};
 use proptest::prelude::*;
@@ -15,7 +17,7 @@ fn edited(sql: &str) -> Verification {
         append(&log, &format!("event {n}"));
     }
     rusqlite::Connection::open(state.join("fumehood.db")).unwrap().execute_batch(sql).unwrap();
-    log.verify(None).unwrap()
+    log.verify(&Anchors::default()).unwrap()
 }
 
 fn broken(record: u64, flaw: Flaw) -> Verification {
@@ -70,11 +72,17 @@ fn a_tail_that_was_cut_is_found_against_a_head() {
         append(&log, &format!("event {n}"));
     }
     let head = log.head().unwrap();
-    assert!(matches!(log.verify(Some(&head)).unwrap(), Verification::Anchored { anchored: 5, .. }));
+    assert!(matches!(
+        log.verify(&Anchors::default().and_head(head.clone())).unwrap(),
+        Verification::Anchored { anchored: 5, .. }
+    ));
     let sql = "DELETE FROM records WHERE seq > 3";
     rusqlite::Connection::open(state.join("fumehood.db")).unwrap().execute_batch(sql).unwrap();
-    assert!(matches!(log.verify(None).unwrap(), Verification::Consistent { .. }));
-    assert_eq!(log.verify(Some(&head)).unwrap(), broken(4, Flaw::Cut { ends: 5 }));
+    assert!(matches!(log.verify(&Anchors::default()).unwrap(), Verification::Consistent { .. }));
+    assert_eq!(
+        log.verify(&Anchors::default().and_head(head.clone())).unwrap(),
+        broken(4, Flaw::Cut { ends: 5 })
+    );
 }
 
 #[test]
@@ -154,7 +162,7 @@ fn more_than_a_page_is_read_in_order_and_exported_whole() {
     let head = export(store.records(0), store.log(), &mut text).unwrap();
     assert_eq!(head, log.head().unwrap());
     assert!(matches!(
-        verify_export(&text[..], Some(&head)).unwrap(),
+        verify_export(&text[..], &Anchors::default().and_head(head.clone())).unwrap(),
         Verification::Anchored { anchored: 600, .. }
     ));
 }

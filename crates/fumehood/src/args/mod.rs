@@ -29,8 +29,8 @@ pub use policy::{
     PolicyShowArgs, PolicyTestArgs, PolicyVerb, RequestChoice, RulesChoice,
 };
 pub use record::{
-    AuditArgs, AuditExportArgs, AuditShowArgs, AuditVerb, AuditVerifyArgs, LogArgs, ShowArgs, TaskArgs,
-    TaskListArgs, TaskNameArgs, TaskResumeArgs, TaskVerb, WhyArgs,
+    AuditArgs, AuditCheckpointArgs, AuditExportArgs, AuditShowArgs, AuditVerb, AuditVerifyArgs, ExportFormat,
+    LogArgs, ShowArgs, TaskArgs, TaskListArgs, TaskNameArgs, TaskResumeArgs, TaskVerb, WhyArgs,
 };
 pub use result::{ApplyArgs, DiffArgs, DiscardArgs, ForkArgs, TaskChoice, UndoArgs};
 pub use value::{
@@ -263,7 +263,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 43, "verbs without children");
+        assert_eq!(seen, 45, "verbs without children");
     }
 
     #[test]

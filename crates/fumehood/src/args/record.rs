@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::result::TaskChoice;
 use super::value::{ActionName, TaskName, positive_duration};
@@ -164,9 +164,14 @@ pub enum AuditVerb {
     /// Show the events of the record, one a line
     Show(AuditShowArgs),
     /// Check that no event was edited, dropped, swapped, doubled or cut off
-    Verify(AuditVerifyArgs),
-    /// Write the record as JSON lines, so that it can be verified elsewhere
+    Verify(Box<AuditVerifyArgs>),
+    /// Write the record as JSON lines, so that it can be verified elsewhere, or as OCSF events
     Export(AuditExportArgs),
+    /// Sign the head of the record and write it, so that it can be kept elsewhere
+    Checkpoint(AuditCheckpointArgs),
+    /// Write the public key with which signed heads are checked
+    #[command(after_long_help = AUDIT_KEY_EXAMPLES)]
+    Key,
 }
 
 const AUDIT_SHOW_EXAMPLES: &str = "\
@@ -201,10 +206,14 @@ const AUDIT_VERIFY_EXAMPLES: &str = "\
 Examples:
   fumehood audit verify
   fumehood audit verify record.jsonl
+  fumehood audit verify record.jsonl --checkpoint heads --key fumehood/log-aeaqcaibaeaqcaib+e39f6fca+AepKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs
+  fumehood audit verify --proof proof --checkpoint heads --key fumehood/log-aeaqcaibaeaqcaib+e39f6fca+AepKbGPinFIKvvVQexMuxfmVR3auvr57kkIe6mkURtIs
   fumehood audit verify --head log-aaaaaaaaaaaaaaaa:7:2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae
 
 Whoever knows the format could compute all hashes again. So the answer is `internally consistent, not anchored`
-until you give a head that was kept elsewhere. Exit code 1 when an event is wrong; it names the first.";
+until you give heads that were kept elsewhere: signed ones with the key (`--key \"$(cat key)\"`), from `audit checkpoint` or an `anchor_file`, or
+one from `audit show --head`. With a FILE or a proof neither the state directory nor a private key is needed. Exit code 1
+when an event is wrong; it names the first, as closely as the heads tell.";
 
 /// Arguments of `audit verify`.
 #[derive(Debug, Args)]
@@ -216,14 +225,25 @@ pub struct AuditVerifyArgs {
     /// A head of the record that was kept elsewhere
     #[arg(long, value_name = "HEAD")]
     pub head: Option<audit::Head>,
+    /// A file of signed heads that was kept elsewhere; may be given several times
+    #[arg(long, value_name = "FILE", requires = "key", value_hint = ValueHint::FilePath)]
+    pub checkpoint: Vec<PathBuf>,
+    /// The public key by which those heads are signed, as `audit key` writes it
+    #[arg(long, value_name = "KEY", requires = "checkpoint")]
+    pub key: Option<audit::PublicKey>,
+    /// Do not read the record: check by this proof from `audit checkpoint --since` that its head adds to the one of --checkpoint
+    #[arg(long, value_name = "FILE", requires = "checkpoint", conflicts_with_all = ["file", "head"], value_hint = ValueHint::FilePath)]
+    pub proof: Option<PathBuf>,
 }
 
 const AUDIT_EXPORT_EXAMPLES: &str = "\
 Examples:
   fumehood audit export > record.jsonl
   fumehood audit export --file record.jsonl
+  fumehood audit export --format ocsf > events.jsonl
 
-The last line on standard error is the head: keep it where nobody who can write the record can reach it.";
+The last line on standard error is the head: keep it where nobody who can write the record can reach it. OCSF is for a system
+that collects events of many programs; what is exported so cannot be verified.";
 
 /// Arguments of `audit export`.
 #[derive(Debug, Args)]
@@ -232,4 +252,46 @@ pub struct AuditExportArgs {
     /// Write to this file, which must not exist; by default to standard output
     #[arg(short = 'f', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
+    /// The form of each line
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = ExportFormat::Record)]
+    pub format: ExportFormat,
 }
+
+/// The form of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ExportFormat {
+    /// The records as they are, which can be verified
+    Record,
+    /// Events of the Open Cybersecurity Schema Framework
+    Ocsf,
+}
+
+const AUDIT_CHECKPOINT_EXAMPLES: &str = "\
+Examples:
+  fumehood audit checkpoint
+  fumehood audit checkpoint --file head
+  fumehood audit checkpoint --since heads > proof
+
+Heads are also signed by themselves: after each hundred events, and when a task changes its state or is written to the host.
+With `anchor_file` in the settings each is appended there. Exit code 1 when that failed; the head is written all the same.
+Whoever can write the state directory can use its private key, so only what was kept elsewhere before vouches for anything.";
+
+/// Arguments of `audit checkpoint`.
+#[derive(Debug, Args)]
+#[command(after_long_help = AUDIT_CHECKPOINT_EXAMPLES)]
+pub struct AuditCheckpointArgs {
+    /// Write to this file, which must not exist; by default to standard output
+    #[arg(short = 'f', long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+    /// Write before it a proof that it adds to the last head in this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub since: Option<PathBuf>,
+}
+
+const AUDIT_KEY_EXAMPLES: &str = "\
+Examples:
+  fumehood audit key
+  fumehood audit key > key
+
+Keep it with whoever is to check the record, from the first day on: a key that is asked for later could be a new one. The
+private half stays in the state directory and is never shown.";

@@ -2,7 +2,7 @@
 
 use model::units::display_duration;
 
-use super::key::{LIMITS, MINIMUM, MODEL, PROFILE, TOP};
+use super::key::{AUDIT, LIMITS, MINIMUM, MODEL, PROFILE, TOP};
 use super::origin::Origin;
 use super::profile::{ResolvedProfile, limit_text};
 use super::resolved::{KeySource, Settings, SettingsError};
@@ -34,13 +34,17 @@ pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
 }
 
 fn top(settings: &Settings) -> Vec<Row> {
-    let Settings { state_dir, default_profile, policy, retention, run_as, model, .. } = settings;
+    let Settings { state_dir, default_profile, policy, retention, run_as, model, anchor_file, .. } = settings;
     let (run_as, run_as_origin) = match run_as {
         Some(id) => (id.value.to_string(), &id.origin),
         None => ("the sandbox's own choice".to_owned(), &Origin::BuiltIn),
     };
     let (key, key_origin) = match &model.key {
         Some(key) => (key_text(&key.value), &key.origin),
+        None => ("none".to_owned(), &Origin::BuiltIn),
+    };
+    let (anchor, anchor_origin) = match anchor_file {
+        Some(file) => (file.value.to_string_lossy().into_owned(), &file.origin),
         None => ("none".to_owned(), &Origin::BuiltIn),
     };
     vec![
@@ -54,6 +58,7 @@ fn top(settings: &Settings) -> Vec<Row> {
         row("policy", &policy.value, &policy.origin, about(TOP, "policy")),
         row("retention", &display_duration(retention.value), &retention.origin, about(TOP, "retention")),
         row("run_as", &run_as, run_as_origin, about(TOP, "run_as")),
+        row("audit.anchor_file", &anchor, anchor_origin, about(AUDIT, "anchor_file")),
         row("model.name", &model.name.value, &model.name.origin, about(MODEL, "name")),
         row("model.base_url", &model.base_url.value, &model.base_url.origin, about(MODEL, "base_url")),
         row("model.key_file", &key, key_origin, about(MODEL, "key_file")),

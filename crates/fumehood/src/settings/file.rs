@@ -8,7 +8,9 @@ use model::text::escape;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::key::{Key, LIMITS, MINIMUM, MODEL, PROFILE, ProfileSetting, REPOSITORY_TABLES, Setting, TOP};
+use super::key::{
+    AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, ProfileSetting, REPOSITORY_TABLES, Setting, TOP,
+};
 use super::nearest;
 use super::origin::{Place, Source};
 use super::value::{Value, ValueError};
@@ -137,6 +139,7 @@ impl Reader<'_> {
             }
             match key {
                 "model" => self.section(key, value, MODEL, Setting::Model),
+                "audit" => self.section(key, value, AUDIT, Setting::Audit),
                 "ceiling" => self.section(key, value, LIMITS, Setting::Ceiling),
                 "minimum" => self.section(key, value, MINIMUM, Setting::Minimum),
                 "profile" => self.profiles(value),
@@ -250,7 +253,7 @@ impl Reader<'_> {
     }
 }
 
-const TABLES: [&str; 4] = ["model", "ceiling", "minimum", "profile"];
+const TABLES: [&str; 5] = ["model", "audit", "ceiling", "minimum", "profile"];
 
 fn names<T>(keys: &[Key<T>]) -> Vec<String> {
     keys.iter().map(|key| key.name.to_owned()).collect()

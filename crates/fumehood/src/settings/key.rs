@@ -25,6 +25,8 @@ pub enum Setting {
     RunAs(u32),
     /// Which model, and how it is reached.
     Model(ModelSetting),
+    /// How the record is kept.
+    Audit(AuditSetting),
     /// The most that any run may use, whatever its profile.
     Ceiling(LimitSetting),
     /// The least that must hold in every run, whatever its profile.
@@ -42,6 +44,13 @@ pub enum ModelSetting {
     BaseUrl(String),
     /// The file that holds the key.
     KeyFile(PathBuf),
+}
+
+/// How the record is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AuditSetting {
+    /// The file that its signed heads are appended to.
+    AnchorFile(PathBuf),
 }
 
 /// One limit.
@@ -190,6 +199,14 @@ pub(super) const MODEL: &[Key<ModelSetting>] = &[
         make: |value| value.path().map(ModelSetting::KeyFile),
     },
 ];
+
+/// Keys of `[audit]`.
+pub(super) const AUDIT: &[Key<AuditSetting>] = &[Key {
+    name: "anchor_file",
+    form: Form::Path,
+    about: "The file that each signed head of the record is appended to. It vouches for something only where who can write the state directory cannot change it.",
+    make: |value| value.path().map(AuditSetting::AnchorFile),
+}];
 
 /// Keys of `[minimum]` and `[profile.NAME.minimum]`.
 pub(super) const MINIMUM: &[Key<MinimumSetting>] = &[

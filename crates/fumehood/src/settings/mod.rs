@@ -19,7 +19,9 @@ mod value;
 pub use environment::Environment;
 pub use explain::{Row, rows};
 pub use file::{Problem, ProblemKind, SettingsFile};
-pub use key::{LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, REPOSITORY_FILE, Setting};
+pub use key::{
+    AuditSetting, LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, REPOSITORY_FILE, Setting,
+};
 pub use load::{Locations, read, text_of};
 pub use origin::{Origin, Place, Source, Sourced};
 pub use policy::bundle;

@@ -10,7 +10,8 @@ use model::text::escape;
 use super::environment::Environment;
 use super::file::{Problem, SettingsFile};
 use super::key::{
-    LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, Setting, VARIABLES, is_no_setting,
+    AuditSetting, LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, Setting, VARIABLES,
+    is_no_setting,
 };
 use super::nearest;
 use super::origin::{Origin, Sourced};
@@ -31,6 +32,8 @@ pub struct Settings {
     pub run_as: Option<Sourced<u32>>,
     /// Which model, and how it is reached.
     pub model: ModelSettings,
+    /// The file that signed heads of the record are appended to, if any.
+    pub anchor_file: Option<Sourced<PathBuf>>,
     /// The most that any run may use. All of them hold, so their order does not matter.
     pub ceiling: Vec<Sourced<LimitSetting>>,
     /// The least that must hold in every run. All of them hold.
@@ -201,6 +204,7 @@ impl Settings {
                 base_url: Sourced::built_in(DEFAULT_BASE_URL.to_owned()),
                 key: None,
             },
+            anchor_file: None,
             ceiling: Vec::new(),
             minimum: Vec::new(),
             profiles: BTreeMap::new(),
@@ -224,6 +228,9 @@ impl Settings {
             Setting::Model(ModelSetting::BaseUrl(value)) => self.model.base_url = Sourced { value, origin },
             Setting::Model(ModelSetting::KeyFile(path)) => {
                 self.model.key = Some(Sourced { value: KeySource::File(path), origin });
+            }
+            Setting::Audit(AuditSetting::AnchorFile(value)) => {
+                self.anchor_file = Some(Sourced { value, origin });
             }
             Setting::Ceiling(value) => self.ceiling.push(Sourced { value, origin }),
             Setting::Minimum(value) => self.minimum.push(Sourced { value, origin }),

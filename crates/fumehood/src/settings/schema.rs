@@ -2,12 +2,13 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::key::{Key, LIMITS, MINIMUM, MODEL, PROFILE, TOP};
+use super::key::{AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, TOP};
 
 /// Returns the JSON schema of the operator's settings file.
 pub fn schema() -> Json {
     let mut top = properties(TOP);
     top.insert("model".to_owned(), table(properties(MODEL), "Which model, and how it is reached."));
+    top.insert("audit".to_owned(), table(properties(AUDIT), "How the record is kept."));
     top.insert(
         "ceiling".to_owned(),
         table(properties(LIMITS), "The most that any run may use, whatever its profile."),
@@ -75,6 +76,7 @@ mod tests {
             "",
             "state_dir = \"/s\"\ndefault_profile = \"ci\"\nretention = \"30d\"\nrun_as = 61000\n",
             "[model]\nname = \"m\"\nbase_url = \"https://m.example\"\nkey_file = \"/k\"\n",
+            "[audit]\nanchor_file = \"/mnt/heads\"\n",
             "[ceiling]\nmemory = 1024\ncpus = 1.5\ndisk = \"4 GiB\"\nfiles = 3\ndisk_mode = \"memory\"\n",
             "[minimum]\nmemory_and_cpu = \"hard\"\n[profile.ci]\nbased_on = \"strict\"\n[profile.ci.minimum]\n",
         ] {
@@ -93,6 +95,7 @@ mod tests {
             "[profile.strict]\nmemory = 1\n",
             "[profile.ci]\nbased_on = \"ci\"\n",
             "model = 1\n",
+            "[audit]\nanchor_file = \"heads\"\n",
         ] {
             assert!(!agrees(bad), "{bad}");
         }

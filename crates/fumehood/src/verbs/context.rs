@@ -83,6 +83,7 @@ impl<'c> Context<'c> {
             home: self.user.home.clone(),
             environment: wanted.collect(),
             secrets: secrets(&self.environment),
+            anchor: self.anchor(),
             service_manager: self
                 .environment
                 .get("XDG_RUNTIME_DIR")
@@ -93,6 +94,16 @@ impl<'c> Context<'c> {
             self.console.say(&format!("fumehood: {settled}"));
         }
         Ok(engine)
+    }
+
+    /// Returns where signed heads of the record are kept elsewhere. That one is not must be heard, also by who wants quiet.
+    fn anchor(&self) -> Option<engine::Anchor> {
+        let lines = self.console.lines.clone();
+        let tell = move |text: &str| {
+            // When standard error is gone, there is nobody to tell, and it is on the record.
+            let _ = lines.say(&format!("{text}\n"));
+        };
+        self.settings.anchor_file.as_ref().map(|file| engine::Anchor::new(file.value.clone(), tell))
     }
 
     /// Returns the rules that decide. Where they cannot be had everything is denied, and what was recorded can still be

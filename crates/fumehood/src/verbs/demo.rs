@@ -106,7 +106,7 @@ fn look_at(
     stage: &Stage<'_>,
     agent: &crate::output::shape::AgentDocument,
 ) -> Result<DemoDocument, CliError> {
-    let record = engine.log().verify(None)?;
+    let record = engine.log().verify(&audit::Anchors::default())?;
     let evidence = Evidence { scene, engine, task: &job.task, calls: stage.calls(), agent, record: &record };
     let checks = checks(&evidence)?;
     let (held, probes) = stage.probes();

@@ -80,6 +80,8 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             AuditVerb::Show(args) => audit::show(&context(global)?, &args),
             AuditVerb::Verify(args) => audit::verify(&context(global)?, &args),
             AuditVerb::Export(args) => audit::export(&context(global)?, &args),
+            AuditVerb::Checkpoint(args) => audit::checkpoint(&context(global)?, &args),
+            AuditVerb::Key => audit::key(&context(global)?),
         },
         Verb::Policy(args) => match args.verb {
             PolicyVerb::Decide(args) => policy::decide(&context(global)?, &args),

@@ -53,6 +53,8 @@ pub(crate) const VERBS: &[Verb] = &[
     Verb { name: "audit show", names: &["--action", "ACTION"], ..PLAIN },
     Verb { name: "audit verify", ..PLAIN },
     Verb { name: "audit export", ..PLAIN },
+    Verb { name: "audit checkpoint", ..PLAIN },
+    Verb { name: "audit key", ..PLAIN },
     Verb { name: "policy decide", words: &["--", "ls"], state: false, ..PLAIN },
     Verb { name: "policy check", words: &["rules.cedar"], state: false, ..PLAIN },
     Verb { name: "policy explain", words: &["--", "ls"], state: false, ..PLAIN },

@@ -13,6 +13,7 @@ mod joining;
 mod policy;
 mod policy_tools;
 mod programs;
+mod record;
 mod redaction;
 mod run;
 mod terminal;

@@ -125,7 +125,8 @@ fn the_record_fits_its_schema() {
     let broken = audit::Broken { record: 3, flaw: audit::Flaw::Swapped { found: 4 } };
     fits("audit-verify", &audit::Verification::Broken(broken));
     fits("audit-verify", &audit::Verification::Consistent { end: head.clone() });
-    fits("audit-verify", &audit::Verification::Anchored { end: head, anchored: 0 });
+    fits("audit-verify", &audit::Verification::Anchored { end: head.clone(), anchored: 0, signed_heads: 1 });
+    fits("audit-verify", &audit::Verification::Extends { from: 0, end: head });
 }
 
 #[test]

@@ -92,6 +92,7 @@ fn config(bench: &Bench) -> Config {
         home: bench.path("home"),
         environment: [("PATH".into(), "/usr/bin:/bin".into())].into(),
         secrets: Vec::new(),
+        anchor: None,
         service_manager: None,
         policy: engine::PolicySource::Bundle("default".to_owned()),
         helper_profile: Profile::default_profile(),

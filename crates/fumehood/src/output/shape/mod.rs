@@ -7,6 +7,7 @@ mod action;
 mod agent;
 mod answers;
 mod approval;
+mod audit;
 mod demo;
 mod policy;
 mod policy_tools;
@@ -37,6 +38,7 @@ pub use approval::{
     AnswerDocument, AnswerPart, ApprovalPart, ApprovalRow, ApprovalsDocument, DossierDocument, MeasuredPart,
     StatsDocument,
 };
+pub use audit::{CheckpointDocument, KeyDocument};
 pub use demo::{DemoCheck, DemoDocument};
 pub use policy::{
     AskedPart, EffectRow, FindingKind, FindingRow, PolicyAnswer, PolicyCheckDocument, PolicyDocument,
@@ -98,7 +100,7 @@ pub(crate) fn who(principal: &Principal) -> String {
 
 /// Writes a moment.
 pub(crate) fn moment<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&audit::rfc3339(*time))
+    to.serialize_str(&::audit::rfc3339(*time))
 }
 
 /// Writes a moment that may be missing.

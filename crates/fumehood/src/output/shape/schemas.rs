@@ -9,10 +9,10 @@ use serde_json::{Value as Json, json};
 
 use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
-    ConfigDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument, ErrorDocument,
-    ExplainDocument, GcDocument, LogDocument, Name, PolicyCheckDocument, PolicyDiffDocument, PolicyDocument,
-    PolicyTestDocument, ProblemsDocument, ProveDocument, ReproduceDocument, StatsDocument, TaskDocument,
-    TaskRow, TasksDocument, UndoDocument, WhyDocument,
+    CheckpointDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument,
+    ErrorDocument, ExplainDocument, GcDocument, KeyDocument, LogDocument, Name, PolicyCheckDocument,
+    PolicyDiffDocument, PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument,
+    ReproduceDocument, StatsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -26,6 +26,8 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("approval-list", of::<ApprovalsDocument>()),
         ("approval-stats", of::<StatsDocument>()),
         ("artifacts", of::<ArtifactsDocument>()),
+        ("audit-checkpoint", of::<CheckpointDocument>()),
+        ("audit-key", of::<KeyDocument>()),
         ("audit-record", audit_record()),
         ("audit-verify", audit_verify()),
         ("config-check", of::<ProblemsDocument>()),
@@ -249,7 +251,8 @@ fn audit_verify() -> Json {
         "title": "What the check of a log found",
         "oneOf": [
             object(json!({"result": {"const": "consistent"}, "end": head})),
-            object(json!({"result": {"const": "anchored"}, "end": head, "anchored": number})),
+            object(json!({"result": {"const": "anchored"}, "end": head, "anchored": number, "signed_heads": number})),
+            object(json!({"result": {"const": "extends"}, "from": number, "end": head})),
             object(json!({"result": {"const": "broken"}, "record": number, "flaw": flaw})),
         ],
     })
