@@ -26,7 +26,8 @@ pub use manage::{
 };
 pub use policy::{
     PolicyArgs, PolicyCheckArgs, PolicyDecideArgs, PolicyDiffArgs, PolicyExplainArgs, PolicyProveArgs,
-    PolicyShowArgs, PolicyTestArgs, PolicyVerb, RequestChoice, RulesChoice,
+    PolicyReplayArgs, PolicyShowArgs, PolicySuggestArgs, PolicyTestArgs, PolicyVerb, RequestChoice,
+    RulesChoice, Since,
 };
 pub use record::{
     AuditArgs, AuditCheckpointArgs, AuditExportArgs, AuditShowArgs, AuditVerb, AuditVerifyArgs, ExportFormat,
@@ -263,7 +264,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 45, "verbs without children");
+        assert_eq!(seen, 47, "verbs without children");
     }
 
     #[test]

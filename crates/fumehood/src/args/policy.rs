@@ -2,8 +2,13 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
+use model::Timestamp;
+use model::text::escape;
+use model::units::parse_duration;
 
 use super::value::ActionName;
 
@@ -30,6 +35,10 @@ pub enum PolicyVerb {
     Prove(PolicyProveArgs),
     /// Say by proof what becomes wider and what narrower from one policy to another
     Diff(PolicyDiffArgs),
+    /// Say what other rules would have answered to the requests of the record
+    Replay(PolicyReplayArgs),
+    /// Print the smallest change of rules that would have allowed a denial, and what else it allows
+    Suggest(PolicySuggestArgs),
     /// Write the rules of a bundle that ships with the program, or the schema
     Show(PolicyShowArgs),
 }
@@ -220,6 +229,85 @@ pub struct PolicyDiffArgs {
     /// The rules to compare with: a bundle, or the path of a file
     #[arg(value_name = "TO")]
     pub to: OsString,
+}
+
+const POLICY_REPLAY_EXAMPLES: &str = "\\
+Examples:
+  fumehood policy replay cautious --since 7d
+  fumehood policy replay ./candidate.cedar --since 2026-11-01
+  fumehood policy replay ./candidate.cedar --json
+
+The requests of the record are put together again and decided with these rules, with the effects that were read from them
+then and with nobody's yes. What cannot be put together again is counted with the reason. Exit code 1 when a request
+is answered otherwise than it was.";
+
+/// Arguments of `policy replay`.
+#[derive(Debug, Args)]
+#[command(after_long_help = POLICY_REPLAY_EXAMPLES)]
+pub struct PolicyReplayArgs {
+    /// The rules to try: a bundle, or the path of a file
+    #[arg(value_name = "RULES")]
+    pub candidate: OsString,
+    /// From when on: a time before now (`12h`, `7d`), a day, or a moment in RFC 3339; by default from the beginning
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<Since>,
+}
+
+const POLICY_SUGGEST_EXAMPLES: &str = "\\
+Examples:
+  fumehood policy suggest
+  fumehood policy suggest --action act-7k --file ./rules.cedar
+  fumehood policy suggest --action act-7k --table decisions.jsonl
+
+A suggestion is printed and never installed. It names the very asker, action, object, program and limit of the denial,
+and was tried on it; below stands what else it would allow, of the record and of tables. There is none where the rules say
+that no person may change a denial, or where a yes or a smaller grant is all that is missing. Exit code 1 without one.";
+
+/// Arguments of `policy suggest`.
+#[derive(Debug, Args)]
+#[command(after_long_help = POLICY_SUGGEST_EXAMPLES)]
+pub struct PolicySuggestArgs {
+    /// Which rules.
+    #[command(flatten)]
+    pub rules: RulesChoice,
+    /// The denied action; by default the newest of the record that these rules deny
+    #[arg(long, value_name = "ACTION")]
+    pub action: Option<ActionName>,
+    /// Look at the record from when on, as for `policy replay`
+    #[arg(long, value_name = "WHEN")]
+    pub since: Option<Since>,
+    /// Say which rows of this table it would allow, too
+    #[arg(long, value_name = "TABLE", value_hint = ValueHint::FilePath)]
+    pub table: Vec<PathBuf>,
+}
+
+/// From when on something is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Since {
+    /// This long before now.
+    Ago(Duration),
+    /// This moment.
+    Moment(Timestamp),
+}
+
+impl FromStr for Since {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if let Ok(time) = parse_duration(text) {
+            return Ok(Self::Ago(time));
+        }
+        // A day begins at midnight in UTC, the time of the record.
+        let moment = [text.to_owned(), format!("{text}T00:00:00Z")];
+        let moment = moment.iter().find_map(|text| text.parse::<jiff::Timestamp>().ok());
+        let nanos = moment.and_then(|moment| u64::try_from(moment.as_nanosecond()).ok());
+        nanos.map(|nanos| Self::Moment(Timestamp::from_nanos(nanos))).ok_or_else(|| {
+            format!(
+                "`{}` is no time: write for example `12h`, `7d`, `2026-11-01` or `2026-11-01T08:00:00Z`",
+                escape(text)
+            )
+        })
+    }
 }
 
 const POLICY_SHOW_EXAMPLES: &str = "\

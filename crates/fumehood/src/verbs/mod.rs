@@ -90,6 +90,8 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             PolicyVerb::Explain(args) => policy::explain(&context(global)?, &args),
             PolicyVerb::Prove(args) => policy::prove(&context(global)?, &args),
             PolicyVerb::Diff(args) => policy::diff(&context(global)?, &args),
+            PolicyVerb::Replay(args) => policy::replay(&context(global)?, &args),
+            PolicyVerb::Suggest(args) => policy::suggest(&context(global)?, &args),
             PolicyVerb::Show(args) => policy::show(&context(global)?, &args),
         },
         Verb::Approvals(args) => match args.verb {

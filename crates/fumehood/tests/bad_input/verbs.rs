@@ -60,6 +60,8 @@ pub(crate) const VERBS: &[Verb] = &[
     Verb { name: "policy explain", words: &["--", "ls"], state: false, ..PLAIN },
     Verb { name: "policy prove", state: false, ..PLAIN },
     Verb { name: "policy diff", words: &["default", "cautious"], state: false, ..PLAIN },
+    Verb { name: "policy replay", words: &["default"], ..PLAIN },
+    Verb { name: "policy suggest", names: &["--action", "ACTION"], ..PLAIN },
     Verb { name: "policy test", words: &["table.jsonl"], state: false, ..PLAIN },
     Verb { name: "policy show", words: &["default"], state: false, ..PLAIN },
     Verb { name: "approvals list", ..PLAIN },

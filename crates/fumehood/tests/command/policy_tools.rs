@@ -344,3 +344,66 @@ fn a_claim_of_ones_own_is_proved_or_refuted_as_well() {
     assert_eq!(missing.code, Some(125), "{missing:?}");
     assert!(missing.err.contains("there is no claim `no-such-claim`"), "{missing:?}");
 }
+
+#[test]
+fn the_record_is_decided_again_by_other_rules() {
+    let bench = Bench::new();
+    assert_eq!(bench.run(&["run", "--", "ls"]).code, Some(0));
+    assert_eq!(bench.sh("touch made").code, Some(0));
+    assert_eq!(bench.run(&["run", "--", "cat", "README"]).code, Some(0));
+    let same = bench.run(&["policy", "replay", "default"]);
+    assert_eq!(same.code, Some(0), "{same:?}");
+    assert!(
+        same.out.contains("3 requests decided again by bundle `default`: 3 alike, 0 otherwise"),
+        "{same:?}"
+    );
+    let other = bench.run(&["policy", "replay", "cautious", "--json"]);
+    assert_eq!(other.code, Some(1), "{other:?}");
+    let document: serde_json::Value = serde_json::from_str(&other.out).expect("is JSON");
+    fits("policy-replay", &document);
+    let changes = document["changes"].as_array().expect("a list");
+    let of =
+        |to: &str| changes.iter().find(|change| change["to"] == to).expect("is there")["actions"].clone();
+    assert_eq!((of("narrow"), of("require-approval")), (2.into(), 1.into()), "{document:#}");
+    let later = bench.run(&["policy", "replay", "cautious", "--since", "2200-01-01"]);
+    assert_eq!(later.code, Some(0), "{later:?}");
+    assert!(later.out.contains("no request of the record was decided again"), "{later:?}");
+    let joined = bench.run(&["policy", "replay", "cautious", "--since", "yesterday"]);
+    assert_eq!(joined.code, Some(125), "{joined:?}");
+    assert!(joined.err.contains("write for example `12h`"), "{joined:?}");
+}
+
+#[test]
+fn a_suggestion_allows_the_denial_and_says_what_else_and_installs_nothing() {
+    let bench = Bench::new();
+    let deny = r#"@id("no-cp") @reason("no-cp") @advice("do not") @person_may_allow("true")
+        forbid (principal, action == Action::"run-program", resource) when { resource.name == "cp" };"#;
+    let file = rules(&bench, deny);
+    bench.settings(&format!("policy = \"{file}\"\n"));
+    for target in ["a", "b"] {
+        assert_eq!(bench.run(&["run", "--new-task", "--", "cp", "README", target]).code, Some(126));
+    }
+    let before = fs::read_to_string(&file).expect("is there");
+    let words = ["policy", "suggest", "--json"];
+    let document = bench.json(&words);
+    fits("policy-suggest", &document);
+    assert_eq!(document["suggested"][0]["replaces"], "no-cp", "{document:#}");
+    let text = document["suggested"][0]["text"].as_str().expect("a text");
+    assert!(
+        text.contains("unless { principal == User::") && text.contains("resource == Program::\"cp\""),
+        "{text}"
+    );
+    assert_eq!(document["also_allowed"].as_array().map(Vec::len), Some(1), "{document:#}");
+    assert_eq!(fs::read_to_string(&file).expect("is there"), before, "nothing is installed");
+    // What it prints is what allows it.
+    let all = r#"@id("all") @reason("all") permit (principal, action, resource);"#;
+    fs::write(&file, format!("{all}\n{text}\n")).expect("writes");
+    assert_eq!(bench.run(&["run", "--new-task", "--", "cp", "README", "c"]).code, Some(0));
+
+    let firm = rules(&bench, &deny.replace(r#"@person_may_allow("true")"#, r#"@person_may_allow("false")"#));
+    assert_eq!(bench.run(&["run", "--new-task", "--", "cp", "README", "d"]).code, Some(126));
+    let refused = bench.run(&["policy", "suggest", "--file", &firm]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.out.contains("no person may change this"), "{refused:?}");
+    assert!(!refused.out.contains("unless"), "{refused:?}");
+}

@@ -154,7 +154,7 @@ fn commands(text: &str) -> Vec<String> {
 }
 
 /// Counts blanks that would push the rest out of sight. A backslash of the text itself is doubled.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     const SHOWN: usize = 8;
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

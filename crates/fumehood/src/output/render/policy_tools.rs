@@ -4,11 +4,12 @@ use model::event::Verdict;
 use model::text::escape;
 
 use super::super::shape::{
-    ClaimWord, DirectionPart, DirectionWord, ExamplePart, ExplainDocument, LayerPart, LayerWord,
-    PolicyDiffDocument, PolicyTestDocument, ProveDocument, RulePart,
+    AllowedRow, ClaimWord, DirectionPart, DirectionWord, ExamplePart, ExplainDocument, LayerPart, LayerWord,
+    LeftOut, PolicyDiffDocument, PolicyTestDocument, ProveDocument, ReplayDocument, ReplayExample, RulePart,
+    SuggestDocument,
 };
 use super::super::style::Paint;
-use super::policy::decision;
+use super::policy::{decision, one_line};
 
 /// Writes which rows of tables are answered otherwise than they must be.
 pub fn policy_test(document: &PolicyTestDocument, paint: Paint) -> String {
@@ -48,13 +49,7 @@ fn by(reason: &str, rules: &[String]) -> String {
 pub fn explanation(document: &ExplainDocument, paint: Paint) -> String {
     let mut text = decision(&document.decision, paint);
     if let Some(then) = &document.recorded {
-        let word = match then.decision {
-            Verdict::Allow => "allow",
-            Verdict::Narrow => "allow, with less than was asked",
-            Verdict::RequireApproval => "ask",
-            Verdict::Deny => "deny",
-        };
-        let action = &then.action;
+        let (action, word) = (&then.action, word(then.decision));
         let by = by(&then.reason_code, &then.matched_rules);
         text.push_str(&format!("  when {action} was asked for, the answer was `{word}`{by}\n"));
     }
@@ -173,4 +168,79 @@ fn example(title: &str, found: &ExamplePart) -> String {
         escape(&by("", &found.rules)),
         escape(&context)
     )
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allow",
+        Verdict::Narrow => "allow, with less than was asked",
+        Verdict::RequireApproval => "ask",
+        Verdict::Deny => "deny",
+    }
+}
+
+/// Writes what rules answer to the requests of the record.
+pub fn replay(document: &ReplayDocument, paint: Paint) -> String {
+    let mut text = String::new();
+    for change in &document.changes {
+        let (from, to) = (word(change.from), word(change.to));
+        text.push_str(&format!("{}: {}\n", paint.bold(format!("{from} -> {to}")), change.actions));
+        text.push_str(&change.examples.iter().map(replayed).collect::<String>());
+        let more = change.actions - change.examples.len();
+        if more > 0 {
+            text.push_str(&format!("    and {more} more\n"));
+        }
+    }
+    text.push_str(&document.left_out.iter().map(left_out).collect::<String>());
+    let (decided, alike) = (document.decided, document.alike);
+    let summary = match decided {
+        0 => "no request of the record was decided again".to_owned(),
+        _ => format!(
+            "{decided} requests decided again by {}: {alike} alike, {} otherwise",
+            document.rules_of,
+            decided - alike
+        ),
+    };
+    text.push_str(&format!("{summary}\n"));
+    text
+}
+
+fn replayed(example: &ReplayExample) -> String {
+    let (request, then) = (one_line(&escape(&example.request)), escape(&example.reason_then));
+    let now = by(&example.reason_now, &example.rules_now);
+    format!("    {}  {request}\n        it was {then}, and is now{now}\n", example.action)
+}
+
+fn left_out(left: &LeftOut) -> String {
+    format!("not decided again: {} ({})\n", left.actions, escape(&left.why))
+}
+
+/// Writes a suggestion.
+pub fn suggestion(document: &SuggestDocument, paint: Paint) -> String {
+    let denied = by("", &document.denied_by);
+    let request = one_line(&escape(&document.request));
+    let mut text = format!("{}  {request}\n  denied by {}{denied}\n", document.action, document.rules_of);
+    if let Some(why) = &document.refused {
+        text.push_str(&format!("{}: {}\n", paint.bad("no suggestion"), escape(why)));
+        return text;
+    }
+    text.push_str(&format!(
+        "\n{}\n",
+        paint.dim("These rules would allow it. Nothing was changed: put them into your file yourself.")
+    ));
+    for rule in &document.suggested {
+        let head = match &rule.replaces {
+            Some(id) => format!("// in place of `{id}`"),
+            None => "// a new rule".to_owned(),
+        };
+        let lines = rule.text.lines().map(|line| format!("{}\n", escape(line)));
+        text.push_str(&format!("\n{}\n{}", escape(&head), lines.collect::<String>()));
+    }
+    let (also, decided) = (document.also_allowed.len(), document.decided);
+    text.push_str(&format!("\nof {decided} other requests of the record they would allow {also} more\n"));
+    text.push_str(&document.also_allowed.iter().map(replayed).collect::<String>());
+    let row = |row: &AllowedRow| format!("they would allow the row {} ({})\n", row.place, escape(&row.row));
+    text.push_str(&document.rows_allowed.iter().map(row).collect::<String>());
+    text.push_str(&document.left_out.iter().map(left_out).collect::<String>());
+    text
 }

@@ -45,9 +45,10 @@ pub use policy::{
     VariablePart, WayBack,
 };
 pub use policy_tools::{
-    ClaimRow, ClaimWord, DirectionPart, DirectionWord, ExamplePart, ExplainDocument, LayerPart, LayerWord,
-    PolicyDiffDocument, PolicyDiffRow, PolicyTestDocument, ProveDocument, QuestionPart, RecordedPart,
-    RowFailure, RulePart,
+    AllowedRow, ClaimRow, ClaimWord, DirectionPart, DirectionWord, ExamplePart, ExplainDocument, LayerPart,
+    LayerWord, LeftOut, PolicyDiffDocument, PolicyDiffRow, PolicyTestDocument, ProveDocument, QuestionPart,
+    RecordedPart, ReplayChange, ReplayDocument, ReplayExample, RowFailure, RulePart, SuggestDocument,
+    SuggestedRule,
 };
 pub use reproduce::{Difference, ReproduceDocument, differences};
 pub use schemas::schemas;

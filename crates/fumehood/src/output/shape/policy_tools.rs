@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use model::ActionId;
 use model::event::Verdict;
+use model::{ActionId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::policy::{PolicyAnswer, PolicyDocument};
+use super::{Moment, moment_or_none};
 
 /// `policy test --json`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -232,4 +233,107 @@ pub enum DirectionWord {
     Something,
     /// Nobody knows.
     NotProved,
+}
+
+/// `policy replay --json`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ReplayDocument {
+    /// The rules that decided again.
+    pub rules_of: String,
+    /// From which moment on; from the beginning when missing.
+    #[serde(serialize_with = "moment_or_none")]
+    #[schemars(with = "Option<Moment>")]
+    pub since: Option<Timestamp>,
+    /// How many requests were decided again.
+    pub decided: usize,
+    /// How many of them got the answer that is on the record.
+    pub alike: usize,
+    /// What is answered otherwise.
+    pub changes: Vec<ReplayChange>,
+    /// What could not be decided again, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Requests that get another answer than they got.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ReplayChange {
+    /// What was decided.
+    #[schemars(with = "String")]
+    pub from: Verdict,
+    /// What these rules decide.
+    #[schemars(with = "String")]
+    pub to: Verdict,
+    /// How many they are.
+    pub actions: usize,
+    /// Some of them.
+    pub examples: Vec<ReplayExample>,
+}
+
+/// A request that gets another answer than it got.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct ReplayExample {
+    /// The action.
+    #[schemars(with = "String")]
+    pub action: ActionId,
+    /// What was asked for.
+    pub request: String,
+    /// The stable code of the reason on the record.
+    pub reason_then: String,
+    /// The stable code of the reason now.
+    pub reason_now: String,
+    /// The rules that decide now.
+    pub rules_now: Vec<String>,
+}
+
+/// Requests that could not be decided again.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct LeftOut {
+    /// Why not.
+    pub why: String,
+    /// How many they are.
+    pub actions: usize,
+}
+
+/// `policy suggest --json`.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SuggestDocument {
+    /// The rules that deny it.
+    pub rules_of: String,
+    /// The denied action.
+    #[schemars(with = "String")]
+    pub action: ActionId,
+    /// What was asked for.
+    pub request: String,
+    /// The rules that deny it now.
+    pub denied_by: Vec<String>,
+    /// Why there is no suggestion.
+    pub refused: Option<String>,
+    /// The rules that would allow it. None of them is in force.
+    pub suggested: Vec<SuggestedRule>,
+    /// How many other requests of the record were decided with them.
+    pub decided: usize,
+    /// Those of them that they would allow as well.
+    pub also_allowed: Vec<ReplayExample>,
+    /// Rows of tables that they would allow as well.
+    pub rows_allowed: Vec<AllowedRow>,
+    /// What could not be decided again, and why.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// One rule of a suggestion.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SuggestedRule {
+    /// The rule whose text it stands for; a new one when missing.
+    pub replaces: Option<String>,
+    /// Its text.
+    pub text: String,
+}
+
+/// A row of a table that a suggestion would allow.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct AllowedRow {
+    /// The table, and where in it.
+    pub place: String,
+    /// Its id, and why it is there.
+    pub row: String,
 }

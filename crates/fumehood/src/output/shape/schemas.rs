@@ -11,8 +11,9 @@ use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
     CheckpointDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument,
     ErrorDocument, ExplainDocument, GcDocument, KeyDocument, LogDocument, Name, PolicyCheckDocument,
-    PolicyDiffDocument, PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument,
-    ReproduceDocument, StatsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
+    PolicyDiffDocument, PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument, ReplayDocument,
+    ReproduceDocument, StatsDocument, SuggestDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
+    WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -44,6 +45,8 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("policy-diff", of::<PolicyDiffDocument>()),
         ("policy-explain", of::<ExplainDocument>()),
         ("policy-prove", of::<ProveDocument>()),
+        ("policy-replay", of::<ReplayDocument>()),
+        ("policy-suggest", of::<SuggestDocument>()),
         ("policy-test", of::<PolicyTestDocument>()),
         ("reproduce", of::<ReproduceDocument>()),
         ("task", of::<TaskDocument>()),

@@ -80,7 +80,8 @@ fn lines(rules: &Rules) -> Lines {
 }
 
 impl Case {
-    fn trace(&self, gate: &Gate) -> Vec<Traced> {
+    /// Asks every question that it comes to.
+    pub(super) fn trace(&self, gate: &Gate) -> Vec<Traced> {
         match self {
             Self::Action(case) => gate.trace(&case.action, &case.facts),
             Self::Apply(case) => {

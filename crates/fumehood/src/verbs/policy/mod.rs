@@ -5,7 +5,9 @@ mod check;
 mod explain;
 mod prove;
 mod recorded;
+mod replay;
 mod solver;
+mod suggest;
 mod table;
 
 use std::collections::BTreeMap;
@@ -24,6 +26,8 @@ use model::action::Principal;
 use model::text::escape;
 use model::{Effect, Grant, OsText, Tool, WorkspacePath};
 pub(super) use prove::{diff, prove};
+pub(super) use replay::replay;
+pub(super) use suggest::suggest;
 pub(super) use table::test;
 
 use super::context::Context;
@@ -32,7 +36,9 @@ use crate::args::{ApprovalsRenderArgs, PolicyDecideArgs, PolicyShowArgs, Request
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::render;
-use crate::output::shape::{AskedPart, EffectRow, PolicyAnswer, PolicyDocument, VariablePart, WayBack, who};
+use crate::output::shape::{
+    AskedPart, EffectRow, PolicyAnswer, PolicyDocument, VariablePart, WayBack, shell_word, who,
+};
 use crate::settings::{Origin, bundle, text_of};
 
 /// The longest request that is read, in bytes.
@@ -246,6 +252,16 @@ fn apply_part(case: &ApplyCase) -> AskedPart {
         directory: None,
         workspace: case.workspace.clone(),
         variables: Vec::new(),
+    }
+}
+
+/// Returns what is asked for in one line.
+fn request_line(tool: &Tool) -> String {
+    let (words, _) = said(tool.clone());
+    let words: Vec<String> = words.iter().map(shell_word).collect();
+    match tool {
+        Tool::Run { .. } => words.join(" "),
+        tool => format!("{} {}", tool.name(), words.join(" ")),
     }
 }
 

@@ -157,7 +157,7 @@ impl Row {
         read().map_err(|why| wrong(&place, &why))
     }
 
-    fn error(&self, why: &str) -> CliError {
+    pub(super) fn error(&self, why: &str) -> CliError {
         CliError::Cannot(wrong(&self.place, why))
     }
 
