@@ -2,18 +2,22 @@
 //!
 //! Guarantees: what policy forbids as an effect is remembered for the task, on the record. Another command with that effect
 //! gets the same reason code, whether its words say so (then it does not run) or it was seen while it ran (then what it
-//! wrote is not kept). After [`WAYS_MAX`] other ways the task is frozen, and a person has to resume it.
+//! wrote is not kept). After [`WAYS_MAX`] other ways the task is frozen, and a person has to resume it. What an action is seen
+//! to do is decided as what it says: where policy refuses that for good, nothing of it is kept either.
 //! Leaves to others: reading effects from words (`effects`), and what is denied (`gate`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use gate::{Classes, Decision, Denial, Remembered, controls};
+use gate::{Classes, Decision, Denial, Facts, Remembered, controls};
 use inspect::Report;
 use inspect::protected::classify;
 use model::event::Event;
 use model::evidence::{Observed, ProgramStart};
 use model::task::{Task, TaskState};
-use model::{Action, Canonical, ChangeKind, Digest, Effect, OsText, Place, TaskId, Tool, WorkspacePath};
+use model::{
+    Action, ActionId, Canonical, ChangeKind, Digest, Effect, OsText, Place, TaskId, Tool, WorkspacePath,
+};
 
 use crate::Engine;
 use crate::error::EngineError;
@@ -42,6 +46,12 @@ impl Met {
     /// Returns the events that record it.
     pub(crate) fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    fn add(&mut self, more: Self) {
+        self.denials.extend(more.denials);
+        self.events.extend(more.events);
+        self.freezes |= more.freezes;
     }
 
     /// Writes it down.
@@ -77,9 +87,7 @@ impl Engine {
         let known = self.store().read(|reader| reader.denials(action.task()))?;
         let effects = of_words(action, denial);
         let mut met = self.met(&known, &effects, way_of(action), action.task(), false)?;
-        let new = first_time(&known, action, denial);
-        met.denials.extend(new.denials);
-        met.events.extend(new.events);
+        met.add(first_time(&known, action, denial));
         Ok(met)
     }
 
@@ -91,12 +99,18 @@ impl Engine {
         observed: &Observed,
         report: &Report,
     ) -> Result<Met, EngineError> {
+        let Some(by) = &run.rules else { return Ok(Met::default()) };
         let known = self.store().read(|reader| reader.denials(&run.task))?;
-        if known.is_empty() || run.start.is_helper {
-            return Ok(Met::default());
-        }
-        let effects = of_observation(&run.start.workspace.path, observed, report);
-        self.met(&known, &effects, way(tool), &run.task, true)
+        let (files, classes) = of_changes(report);
+        let mut all = of_programs(&run.start.workspace.path, observed);
+        all.extend(files.iter().cloned());
+        let mut met = self.met(&known, &all, way(tool), &run.task, true)?;
+        let facts = Facts { classes, ..by.facts.clone() };
+        // Words say what a program was to do. Here counts what happened: what was started, and what is changed now.
+        let happened: BTreeSet<Effect> = files.into_iter().chain(started(observed)).collect();
+        let refused = by.gate.refused_of(&by.action, by.action.grant(), &facts, &happened);
+        met.add(first_seen(&known, run, tool, refused));
+        Ok(met)
     }
 
     /// Finds what of the effects was denied before, and counts the way.
@@ -161,36 +175,47 @@ impl Engine {
 
 /// Remembers the effects of a denial.
 fn first_time(known: &[StoredDenial], action: &Action, denial: &Denial) -> Met {
-    let room = REMEMBERED_MAX.saturating_sub(known.len());
     let record = denial.record();
-    let told = |effect: &&Effect| {
-        let known = known.iter().any(|before| effect.does(&before.remembered.effect));
-        !known && !matches!(effect, Effect::Unknown { .. })
-    };
-    let denials: Vec<StoredDenial> = denial
-        .effects()
-        .iter()
-        .filter(told)
-        .take(room)
-        .map(|effect| StoredDenial {
-            first: action.id().clone(),
-            remembered: Remembered {
-                effect: effect.clone(),
-                reason: record.reason.clone(),
-                rules: record.rules.clone(),
-                advice: record.advice.clone(),
-                person_may_allow: record.person_may_allow,
-            },
-            ways: [way_of(action)].into(),
-        })
-        .collect();
+    let remembered = denial.effects().iter().map(|effect| Remembered {
+        effect: effect.clone(),
+        reason: record.reason.clone(),
+        rules: record.rules.clone(),
+        advice: record.advice.clone(),
+        person_may_allow: record.person_may_allow,
+    });
+    let denials = new_denials(known, action.id(), way_of(action), remembered);
     let effects: Vec<Effect> = denials.iter().map(|denial| denial.remembered.effect.clone()).collect();
-    let events = if effects.is_empty() {
-        Vec::new()
-    } else {
-        vec![Event::DenialRemembered { effects, reason: record.reason.clone() }]
-    };
+    let reason = record.reason.clone();
+    let events = (!effects.is_empty()).then_some(Event::DenialRemembered { effects, reason });
+    Met { denials, events: events.into_iter().collect(), freezes: false }
+}
+
+/// Remembers what an action was seen to do and policy refuses, and says that it was seen.
+fn first_seen(known: &[StoredDenial], run: &Run, tool: &Tool, refused: Vec<Remembered>) -> Met {
+    let denials = new_denials(known, &run.action, way(tool), refused);
+    let seen = denials.iter().flat_map(|denial| {
+        let Remembered { effect, reason, .. } = denial.remembered.clone();
+        let remembered = Event::DenialRemembered { effects: vec![effect.clone()], reason: reason.clone() };
+        [remembered, Event::DenialMet { effect, reason, first: run.action.clone(), observed: true, ways: 0 }]
+    });
+    let events = seen.collect();
     Met { denials, events, freezes: false }
+}
+
+/// Returns what is new to a task among what it was denied.
+fn new_denials(
+    known: &[StoredDenial],
+    first: &ActionId,
+    way: Digest,
+    denied: impl IntoIterator<Item = Remembered>,
+) -> Vec<StoredDenial> {
+    let is_new = |denied: &Remembered| {
+        let known = known.iter().any(|before| denied.effect.does(&before.remembered.effect));
+        !known && !matches!(denied.effect, Effect::Unknown { .. })
+    };
+    let stored = |remembered| StoredDenial { first: first.clone(), remembered, ways: [way].into() };
+    let room = REMEMBERED_MAX.saturating_sub(known.len());
+    denied.into_iter().filter(is_new).take(room).map(stored).collect()
 }
 
 /// Returns what an action that was denied would have done, as far as its words say.
@@ -202,8 +227,14 @@ fn of_words(action: &Action, denial: &Denial) -> BTreeSet<Effect> {
     effects
 }
 
-/// Returns what an action was seen to do: with the words of every program that it started, and what it left.
-fn of_observation(workspace: &std::path::Path, observed: &Observed, report: &Report) -> BTreeSet<Effect> {
+/// Returns the programs that an action was seen to start, by their files.
+fn started(observed: &Observed) -> impl Iterator<Item = Effect> {
+    let run = |program: &ProgramStart| Effect::Run { program: program.file.to_string() };
+    observed.programs.iter().map(run)
+}
+
+/// Returns what an action was seen to try, by the words of every program that it started and by its connections.
+fn of_programs(workspace: &Path, observed: &Observed) -> BTreeSet<Effect> {
     // The first word is what the caller says; the file is what ran.
     let by_file = |program: &ProgramStart| {
         std::iter::once(&program.file).chain(program.argv.iter().skip(1)).cloned().collect()
@@ -218,7 +249,12 @@ fn of_observation(workspace: &std::path::Path, observed: &Observed, report: &Rep
     let address =
         |attempt: &model::evidence::ConnectionAttempt| Effect::Connect { host: attempt.address.clone() };
     effects.extend(observed.connections.iter().map(address));
-    let mut classes = std::collections::BTreeMap::new();
+    effects
+}
+
+/// Returns what is changed by an action, and the classes of every path.
+fn of_changes(report: &Report) -> (BTreeSet<Effect>, BTreeMap<WorkspacePath, Classes>) {
+    let (mut effects, mut classes) = (BTreeSet::new(), BTreeMap::new());
     for change in &report.changes {
         effects.extend(reference(&change.path));
         let place = Place::Path(change.path.clone());
@@ -231,7 +267,7 @@ fn of_observation(workspace: &std::path::Path, observed: &Observed, report: &Rep
         classes.insert(change.path.clone(), codes);
     }
     effects.extend(controls(&classes));
-    effects
+    (effects, classes)
 }
 
 /// Returns what it means that a file of git's references was written.

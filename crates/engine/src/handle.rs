@@ -21,7 +21,7 @@ use crate::error::EngineError;
 use crate::lock::Lock;
 use crate::outcome::{NotStarted, Outcome};
 use crate::parked::{Parked, Waiting};
-use crate::run::Run;
+use crate::run::{DecidedBy, Run};
 use crate::start::Start;
 use crate::store::{StoreError, StoredApproval, Writer};
 use crate::{Engine, Workspace};
@@ -158,6 +158,7 @@ impl Engine {
         };
         let asking = Asking { gate: &gate, action: &stored, facts: &facts, with_input: io.stdin.is_some() };
         let ruled = self.ruled(decision, given, &asking)?;
+        run.rules = manner.service.is_none().then(|| DecidedBy { gate, action: stored.clone(), facts });
         run.trial = ruled.asks.as_ref().and_then(Asks::tried).cloned();
         // The action is about to be on the record: what is asked from here on is for its command.
         io.about_to_start();

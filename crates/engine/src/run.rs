@@ -1,11 +1,14 @@
 //! One run: its name and its place, known before it is decided.
 
+use std::fmt;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use model::{ActionId, ApprovalId, TaskId, Timestamp};
+use gate::{Facts, Gate};
+use model::{Action, ActionId, ApprovalId, TaskId, Timestamp};
 
 use crate::Engine;
 use crate::clock::now;
@@ -27,11 +30,26 @@ pub(crate) struct Run {
     pub(crate) call: Option<String>,
     /// The request for a person's yes that it is a trial for: what it writes is not the task's until that is said.
     pub(crate) trial: Option<ApprovalId>,
+    /// By what its action was decided, and what it is seen to do is decided too. A helper of ours has none.
+    pub(crate) rules: Option<DecidedBy>,
     /// When it was ordered.
     pub(crate) began: Timestamp,
     /// What belongs to it alone and goes with it.
     pub(crate) directory: PathBuf,
     _alive: Lock,
+}
+
+/// By what an action was decided.
+pub(crate) struct DecidedBy {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) action: Action,
+    pub(crate) facts: Facts,
+}
+
+impl fmt::Debug for DecidedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DecidedBy").field("action", self.action.id()).finish_non_exhaustive()
+    }
 }
 
 impl Run {
@@ -42,7 +60,17 @@ impl Run {
         let directory = engine.places().runs().join(action.as_str());
         let alive = take_place(&directory)?;
         let task = start.task.clone();
-        Ok(Self { action, task, start, call: None, trial: None, began, directory, _alive: alive })
+        Ok(Self {
+            action,
+            task,
+            start,
+            call: None,
+            trial: None,
+            rules: None,
+            began,
+            directory,
+            _alive: alive,
+        })
     }
 
     /// Removes what a sandbox left in its place, which stays taken: another one can be built there.

@@ -4,6 +4,7 @@
 //! whole policy is asked again about the result. So Cedar decides about exactly the grant that is given in the
 //! end, and the rules about approvals live in the policy alone.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -202,6 +203,36 @@ impl Gate {
             }
         };
         settled.into_decision(self.digest, apply, None)
+    }
+
+    /// Returns what policy refuses of the effects that an action was seen to have, each with its answer, as long as nothing
+    /// lifts that: what a yes or a smaller grant would have lifted is none of it. `facts` are those of the decision, with the
+    /// classes of what was changed.
+    pub fn refused_of<'e>(
+        &self,
+        action: &Action,
+        grant: &Grant,
+        facts: &Facts,
+        seen: impl IntoIterator<Item = &'e Effect>,
+    ) -> Vec<Remembered> {
+        let (about, given) = (About::Action { action, grant }, given(facts, action));
+        let refused = |effect: &Effect| {
+            let classes = effect.changes().and_then(|path| facts.classes.get(path));
+            let question = Question::Effect { effect: Cow::Borrowed(effect), classes };
+            if self.leaves_free(&question, about, &given) {
+                return None;
+            }
+            let cause = self.ask(&question, about, &given).err()?;
+            Refusal { what: String::new(), effect: Some(effect.clone()), cause }.as_remembered()
+        };
+        seen.into_iter().filter_map(refused).collect()
+    }
+
+    /// Tells whether every layer permits a question whatever it is about.
+    fn leaves_free(&self, question: &Question<'_>, about: About<'_>, given: &Quorums) -> bool {
+        let Layers::Open(layers) = &self.layers else { return false };
+        let Ok((request, _)) = put(question, about, given) else { return false };
+        layers.iter().all(|layer| layer.policy.leaves_free(&request, layer.whose.must_permit()))
     }
 
     fn decide_action(&self, action: Action, facts: &Facts, service: Option<&str>) -> Decision {

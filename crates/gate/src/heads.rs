@@ -8,7 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cedar_policy::{
-    ActionConstraint, EntityUid, Policy as CedarPolicy, PolicySet, PrincipalConstraint, Request,
+    ActionConstraint, Effect, EntityUid, Policy as CedarPolicy, PolicySet, PrincipalConstraint, Request,
+    ResourceConstraint,
 };
 
 /// The name of the group of all effects in the schema. It is the only group.
@@ -19,13 +20,36 @@ const MOST: usize = 512;
 
 /// Remembers which rules concern whom and which action.
 #[derive(Debug, Default)]
-pub(crate) struct Heads(Mutex<HashMap<(EntityUid, EntityUid), Arc<PolicySet>>>);
+pub(crate) struct Heads(Mutex<HashMap<(EntityUid, EntityUid), Arc<Concerned>>>);
+
+/// The rules that a question can concern.
+#[derive(Debug)]
+pub(crate) struct Concerned {
+    pub(crate) set: PolicySet,
+    /// Whether one of them permits it whatever it is about and whatever else is so.
+    permits_all: bool,
+    has_forbid: bool,
+}
+
+impl Concerned {
+    fn new(set: PolicySet) -> Self {
+        let has_forbid = set.policies().any(|policy| policy.effect() == Effect::Forbid);
+        let permits = |policy: &CedarPolicy| policy.effect() == Effect::Permit && is_for_everything(policy);
+        let permits_all = set.policies().any(permits);
+        Self { set, permits_all, has_forbid }
+    }
+
+    /// Tells whether they refuse nothing, whatever is asked about. Where a layer `must_permit`, saying nothing is refusing.
+    pub(crate) fn leaves_free(&self, must_permit: bool) -> bool {
+        !self.has_forbid && (self.permits_all || !must_permit)
+    }
+}
 
 impl Heads {
     /// Returns the rules of a policy that the question can concern.
-    pub(crate) fn concerned(&self, all: &Arc<PolicySet>, request: &Request) -> Arc<PolicySet> {
+    pub(crate) fn concerned(&self, all: &PolicySet, request: &Request) -> Arc<Concerned> {
         let (Some(principal), Some(action)) = (request.principal(), request.action()) else {
-            return all.clone();
+            return Arc::new(Concerned { set: all.clone(), permits_all: false, has_forbid: true });
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = (principal.clone(), action.clone());
@@ -36,13 +60,22 @@ impl Heads {
             is_for(&policy.principal_constraint(), principal) && is_about(&policy.action_constraint(), action)
         };
         let fitting = PolicySet::from_policies(all.policies().filter(fits).cloned());
-        let set = fitting.map_or_else(|_| all.clone(), Arc::new);
+        let set = Arc::new(Concerned::new(fitting.unwrap_or_else(|_| all.clone())));
         if known.len() >= MOST {
             known.clear();
         }
         known.insert(asked, set.clone());
         set
     }
+}
+
+/// Tells whether a permit asks for nothing beyond its principal and its action.
+fn is_for_everything(policy: &CedarPolicy) -> bool {
+    let is_plain =
+        !matches!(policy.principal_constraint(), PrincipalConstraint::In(_) | PrincipalConstraint::IsIn(..));
+    let conditions =
+        || policy.to_json().ok().and_then(|json| Some(json.get("conditions")?.as_array()?.len()));
+    is_plain && policy.resource_constraint() == ResourceConstraint::Any && conditions() == Some(0)
 }
 
 /// Tells whether a head can be for a principal. Who is in a group is not known here.
@@ -67,7 +100,7 @@ fn is_about(head: &ActionConstraint, action: &EntityUid) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cedar_policy::{Authorizer, Context, Entities, Entity, Schema};
+    use cedar_policy::{Authorizer, Context, Decision, Entities, Entity, Schema};
 
     use super::*;
     use crate::bundles::BUNDLES;
@@ -103,22 +136,52 @@ mod tests {
     }
 
     #[test]
+    fn what_a_rule_may_refuse_is_not_free() {
+        let heads = Heads::default();
+        let free = |text: &str, action: &str| {
+            let set: PolicySet = text.parse().expect("rules");
+            let (request, _) = question(r#"Agent::"x""#, &uid(action), r#"Workspace::"w""#);
+            heads.0.lock().expect("is ours").clear();
+            heads.concerned(&set, &request).leaves_free(true)
+        };
+        let all = "@id(\"a\") permit (principal, action, resource);";
+        let write = r#"Action::"write-path""#;
+        assert!(free(all, write));
+        for less in [
+            r#"permit (principal, action, resource) when { context.x };"#,
+            r#"permit (principal, action, resource == Workspace::"w");"#,
+            r#"permit (principal in Group::"g", action, resource);"#,
+            r#"permit (principal is User, action, resource);"#,
+        ] {
+            assert!(!free(less, write), "{less}");
+        }
+        let forbid = format!(
+            r#"{all} @id("b") forbid (principal, action in Action::"effect", resource) when {{ context.x }};"#
+        );
+        assert!(!free(&forbid, write) && free(&forbid, r#"Action::"run""#));
+    }
+
+    #[test]
     fn what_is_left_out_changes_no_answer() {
         let (schema, _) = Schema::from_cedarschema_str(SCHEMA).expect("can be read");
         let actions: Vec<EntityUid> = schema.actions().cloned().collect();
         let authorizer = Authorizer::new();
         let texts = BUNDLES.iter().map(|(_, text)| *text).chain([HEADS]);
-        for all in texts.map(|text| Arc::new(text.parse::<PolicySet>().expect("rules"))) {
+        for all in texts.map(|text| text.parse::<PolicySet>().expect("rules")) {
             let heads = Heads::default();
             let mut left_out = 0;
             for principal in [r#"User::"a""#, r#"Agent::"x""#, r#"Agent::"y""#, r#"Engine::"engine""#] {
                 for action in &actions {
                     let (request, entities) = question(principal, action, r#"Workspace::"w""#);
                     let concerned = heads.concerned(&all, &request);
-                    left_out += all.policies().count() - concerned.policies().count();
+                    left_out += all.policies().count() - concerned.set.policies().count();
                     let [whole, part] =
-                        [&all, &concerned].map(|set| authorizer.is_authorized(&request, set, &entities));
+                        [&all, &concerned.set].map(|set| authorizer.is_authorized(&request, set, &entities));
                     assert_eq!(whole, part, "{principal} {action}");
+                    assert!(
+                        !concerned.leaves_free(true) || whole.decision() == Decision::Allow,
+                        "{principal} {action}"
+                    );
                 }
             }
             assert!(left_out > 0);

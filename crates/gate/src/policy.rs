@@ -24,7 +24,7 @@ const MOST_OF_REPOSITORY: usize = 200;
 /// A policy that can be used: it was read in full, and every rule has an id and a reason.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    set: Arc<PolicySet>,
+    set: PolicySet,
     heads: Arc<Heads>,
     rules: HashMap<PolicyId, Rule>,
     digest: Digest,
@@ -154,7 +154,7 @@ impl Policy {
         let rules = read_rules(&set)?;
         let digest =
             Canonical::new("fumehood policy 1").field(SCHEMA.as_bytes()).field(text.as_bytes()).digest();
-        Ok(Self { set: Arc::new(set), heads: Arc::default(), rules, digest })
+        Ok(Self { set, heads: Arc::default(), rules, digest })
     }
 
     fn validate(&self) -> Result<(), GateError> {
@@ -167,10 +167,15 @@ impl Policy {
         errors.chain(warnings).next().map_or(Ok(()), Err)
     }
 
+    /// Tells whether its rules refuse nothing of what a question with this principal and this action can be about.
+    pub(crate) fn leaves_free(&self, request: &Request, must_permit: bool) -> bool {
+        self.heads.concerned(&self.set, request).leaves_free(must_permit)
+    }
+
     /// Asks one question.
     pub(crate) fn ask(&self, authorizer: &Authorizer, request: &Request, entities: &Entities) -> Ruling<'_> {
         let concerned = self.heads.concerned(&self.set, request);
-        let response = authorizer.is_authorized(request, &concerned, entities);
+        let response = authorizer.is_authorized(request, &concerned.set, entities);
         let diagnostics = response.diagnostics();
         let failed = self.in_order(
             diagnostics.errors().map(|AuthorizationError::PolicyEvaluationError(error)| error.policy_id()),

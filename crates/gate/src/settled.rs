@@ -83,6 +83,16 @@ impl<'g> Refusal<'g> {
         }
     }
 
+    /// Returns the effect with the answer that it gets, when nothing lifts the refusal.
+    pub(crate) fn as_remembered(&self) -> Option<Remembered> {
+        if self.can_be_lifted() {
+            return None;
+        }
+        let (reason, advice) = self.told();
+        let (rules, person_may_allow) = (self.rules(), self.person_may_allow());
+        Some(Remembered { effect: self.effect.clone()?, reason, rules, advice, person_may_allow })
+    }
+
     /// Returns the rules that forbid, each with what was asked.
     pub(crate) fn forbids(&self) -> impl Iterator<Item = (&str, Cited<'g>)> {
         let rules = match &self.cause {

@@ -101,13 +101,46 @@ fn a_denied_push_in_three_disguises_gets_one_reason_and_a_frozen_task() {
 }
 
 #[test]
+fn what_policy_denies_is_not_kept_however_it_was_hidden() {
+    let bench = Bench::forbidding(KEEP_DOCS);
+    // No word of this tells what it does.
+    bench.write("hide.c", "#include <stdio.h>\nint main(void) { fclose(fopen(\"made\", \"w\")); return remove(\"docs/page\"); }\n");
+    assert_eq!(bench.sh("cc -o hide hide.c").code, Some(0));
+    let answer = bench.run(&["run", "--", "./hide"]);
+    assert!(answer.err.contains("it did what policy denies"), "{answer:?}");
+    let met = bench.last()["denied_before"][0].clone();
+    assert_eq!((&met["is_first"], &met["reason"]), (&true.into(), &"not-that".into()), "{met:#}");
+    let listed = bench.run(&["run", "--quiet", "--", "ls", "docs", "."]).out;
+    assert!(listed.contains("page") && !listed.contains("made"), "{listed}");
+    // It is remembered like what was denied beforehand.
+    bench.write("tidy.sh", "rm docs/page\n");
+    let answer = bench.run(&["run", "--", "sh", "tidy.sh"]);
+    assert!(answer.err.contains("it did what was denied before"), "{answer:?}");
+}
+
+#[test]
+fn a_program_that_policy_denies_leaves_nothing_whoever_starts_it() {
+    let bench = Bench::forbidding(
+        r#"forbid (principal, action == Action::"run-program", resource) when { resource.name == "sort" };"#,
+    );
+    bench.write(
+        "hide.py",
+        "import subprocess\nopen('made', 'w')\nsubprocess.run([chr(115) + 'ort', '/dev/null'])\n",
+    );
+    let answer = bench.run(&["run", "--", "python3", "hide.py"]);
+    assert!(answer.err.contains("it did what policy denies"), "{answer:?}");
+    assert!(!bench.run(&["run", "--quiet", "--", "ls"]).out.contains("made"));
+    bench.write("free.py", "import subprocess\nopen('free', 'w')\nsubprocess.run(['uniq', '/dev/null'])\n");
+    let answer = bench.run(&["run", "--", "python3", "free.py"]);
+    assert!(!answer.err.contains("denies"), "{answer:?}");
+    assert!(bench.run(&["run", "--quiet", "--", "ls"]).out.contains("free"));
+}
+
+#[test]
 fn what_was_denied_and_done_all_the_same_is_not_kept() {
     let bench = Bench::forbidding(KEEP_DOCS);
     bench.write("tidy.sh", "rm docs/page; echo made > made\n");
     bench.write("other.sh", "rm src/code; echo other > other\n");
-    let answer = bench.run(&["run", "--", "sh", "tidy.sh"]);
-    assert_eq!(answer.code, Some(0), "nobody denied that yet: {answer:?}");
-    assert_eq!(bench.run(&["undo"]).code, Some(0));
     let answer = bench.run(&["run", "--", "rm", "docs/page"]);
     is_denied(&answer, &bench.last());
     let answer = bench.run(&["run", "--", "sh", "tidy.sh"]);

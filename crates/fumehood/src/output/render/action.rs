@@ -128,6 +128,9 @@ fn decision(page: &mut Page, part: &DecisionPart, paint: Paint) {
 fn denied_before(part: &DeniedPart) -> String {
     let how = if part.observed { "seen while it ran, so nothing of it was kept" } else { "in its words" };
     let (effect, reason) = (escape(&part.effect.text), escape(&part.reason));
+    if part.is_first {
+        return format!("{effect}: denied by policy ({reason}); {how}");
+    }
     format!("{effect}: denied to {} ({reason}); {how}", part.first)
 }
 
@@ -366,7 +369,8 @@ pub fn outcome_line(document: &ActionDocument, paint: Paint) -> String {
         _ => String::new(),
     };
     let evaded = document.evaded().map(|part| {
-        let effect = paint.bad(format!("it did what was denied before ({})", escape(&part.effect.text)));
+        let what = if part.is_first { "policy denies" } else { "was denied before" };
+        let effect = paint.bad(format!("it did what {what} ({})", escape(&part.effect.text)));
         format!("; {effect}, so nothing of it was kept")
     });
     format!("fumehood: {id} {ended}{}{}{waits}", changes.unwrap_or_default(), evaded.unwrap_or_default())

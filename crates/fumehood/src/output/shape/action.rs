@@ -73,7 +73,7 @@ pub struct JoiningPart {
     pub task: TaskId,
 }
 
-/// Something that was denied before and was tried again in another way.
+/// Something that was denied before and was tried again in another way, or that policy denies and the action was seen to do.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DeniedPart {
     /// What.
@@ -85,6 +85,8 @@ pub struct DeniedPart {
     pub first: ActionId,
     /// Whether it was seen while the action ran, so that nothing of it was kept; else its words said so, and it did not run.
     pub observed: bool,
+    /// Whether nobody had denied it before: what this action was seen to do is what policy denies.
+    pub is_first: bool,
     /// In how many other ways it was tried until then.
     pub ways: u32,
 }
@@ -511,7 +513,8 @@ impl ActionDocument {
             Event::Decided { decision, .. } => self.decision = Some(DecisionPart::new(at, decision)),
             Event::DenialMet { effect, reason, first, observed, ways } => {
                 let effect = EffectRow::from(&effect);
-                self.denied_before.push(DeniedPart { effect, reason, first, observed, ways });
+                let is_first = first == self.action;
+                self.denied_before.push(DeniedPart { effect, reason, first, observed, is_first, ways });
             }
             Event::ApprovalNotAsked { why } => self.not_asked = Some(why),
             Event::Started { backend, held, probes, masked } => {

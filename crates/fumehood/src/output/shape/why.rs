@@ -112,11 +112,14 @@ fn by_policy(decision: &DecisionPart, document: &ActionDocument) -> Option<Cause
     Some(cause)
 }
 
-/// It ran, and was seen to do what was denied before: it gets the same code.
+/// It ran, and was seen to do what is denied: it gets the same code.
 fn evaded(part: &DeniedPart) -> Cause {
-    let (effect, first) = (&part.effect.text, &part.first);
-    let sentence =
-        format!("it did what was denied to {first} ({}), so nothing of it was kept", escape(effect));
+    let (effect, first) = (escape(&part.effect.text), &part.first);
+    if part.is_first {
+        let sentence = format!("it did what policy denies ({effect}), so nothing of it was kept");
+        return Cause::new(&part.reason, sentence).next("another way to it gets the same answer");
+    }
+    let sentence = format!("it did what was denied to {first} ({effect}), so nothing of it was kept");
     Cause::new(&part.reason, sentence)
         .next(format!("`fumehood why {first}` says what may be done instead"))
         .next("too many other ways to it freeze the task")
