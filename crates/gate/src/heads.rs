@@ -156,7 +156,7 @@ mod tests {
             assert!(!free(less, write), "{less}");
         }
         let forbid = format!(
-            r#"{all} @id("b") forbid (principal, action in Action::"effect", resource) when {{ context.x }};"#
+            r#"{all} @id("b") forbid (principal, action == Action::"write-path", resource) when {{ context.x }};"#
         );
         assert!(!free(&forbid, write) && free(&forbid, r#"Action::"run""#));
     }

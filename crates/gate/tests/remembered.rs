@@ -85,3 +85,39 @@ fn nothing_runs_in_a_frozen_task_but_our_own_helpers() {
     let helper = action(Principal::Engine, run(&["git", "status"]));
     assert_eq!(gate().decide_internal(helper, "git", &facts).record().verdict, Verdict::Allow);
 }
+
+#[test]
+fn what_was_seen_is_refused_as_what_is_said() {
+    let forbid = |id: &str, lifts: &str, rule: &str| {
+        format!(
+            r#"@id("{id}") @reason("{id}") @advice("no") @person_may_allow("true") {lifts} forbid (principal, {rule};"#
+        )
+    };
+    let docs = forbid(
+        "docs-stay",
+        "",
+        r#"action == Action::"delete-path", resource) when { resource in Path::"docs" }"#,
+    );
+    let asks = forbid(
+        "hooks-ask",
+        r#"@approval("person")"#,
+        r#"action == Action::"change-control", resource) unless { context.approvals.contains("person") }"#,
+    );
+    let rules = format!("{}\n{docs}\n{asks}", gate::DEFAULT_BUNDLE);
+    let gate = Gate::new(Policy::parse(&rules).expect("can be used"));
+    let act = action(agent(), run(&["make"]));
+    let refused = |effect: Effect| {
+        let refused = gate.refused_of(&act, act.grant(), &facts(), [&effect]);
+        refused.into_iter().map(|refused| refused.reason).collect::<Vec<_>>()
+    };
+    assert_eq!(refused(deletes("docs/page")), ["docs-stay"]);
+    assert_eq!(refused(deletes("src/page")), [""; 0]);
+    // What somebody could have said yes to is asked about when it is applied.
+    assert_eq!(refused(Effect::ChangeControl { control: "hooks".to_owned() }), [""; 0]);
+    assert_eq!(
+        Gate::closed(&gate::GateError::Missing)
+            .refused_of(&act, act.grant(), &facts(), [&deletes("x")])
+            .len(),
+        1
+    );
+}
