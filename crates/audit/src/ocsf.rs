@@ -125,12 +125,17 @@ macro_rules! rows {
 
 rows! {
     TaskOpened "task-opened" => EntityManagement 1 "Create", Informational Success, "task";
+    Intake "intake" => EntityManagement 1 "Create", Informational Success, "task";
+    IntakeRefused "intake-refused" => EntityManagement 1 "Create", Low Failure, "task";
+    Stage "stage" => EntityManagement 3 "Update", Informational Success, "stage of a task";
     Requested "requested" => ApiActivity 1 "Create", Informational Success, "action";
     Decided "decided" => ApiActivity 99 "Decide", Informational Success, "action";
     TrialDecided "trial-decided" => ApiActivity 99 "Decide", Informational Success, "trial";
     DenialRemembered "denial-remembered" => EntityManagement 1 "Create", Informational Success, "denial";
     DenialMet "denial-met" => DetectionFinding 1 "Create", Medium Success, "denied effect tried in another way";
     TaskFrozen "task-frozen" => DetectionFinding 1 "Create", High Success, "task frozen";
+    Held "held" => DetectionFinding 1 "Create", High Success, "work stopped by a person";
+    HoldLifted "hold-lifted" => EntityManagement 3 "Update", Informational Success, "hold";
     ApprovalAsked "approval-asked" => EntityManagement 1 "Create", Informational Success, "approval";
     ApprovalAskedAgain "approval-asked-again" => EntityManagement 2 "Read", Informational Success, "approval";
     ApprovalNotAsked "approval-not-asked" => EntityManagement 1 "Create", Low Failure, "approval";
@@ -277,6 +282,8 @@ fn actor(event: &Event) -> Value {
         Event::Requested { principal, .. } => principal,
         Event::ApprovalAnswered { answer, .. } => &answer.by,
         Event::ApprovalRefused { by, .. } => by,
+        Event::Held { by, .. } | Event::HoldLifted { by, .. } | Event::TaskFrozen { by: Some(by), .. } => by,
+        Event::Intake { intake } | Event::IntakeRefused { intake, .. } => &intake.user,
         _ => &Principal::Engine,
     };
     match who {
@@ -294,6 +301,7 @@ fn entity(event: &Event) -> Option<String> {
         | Event::ApprovalAnswered { approval, .. }
         | Event::ApprovalClosed { approval, .. }
         | Event::ApprovalRefused { approval, .. } => Some(approval.to_string()),
+        Event::Held { hold, .. } | Event::HoldLifted { hold, .. } => Some(hold.to_string()),
         Event::CommitsImported { branch, .. } => Some(branch.clone()),
         Event::BaseMade { commit, .. } => Some(commit.clone()),
         _ => None,
@@ -401,7 +409,7 @@ mod tests {
         let file = OsText::try_from("/heads").expect("no NUL");
         let events = [
             Event::Decided { digest: Digest::of(b"action"), decision },
-            Event::TaskFrozen { why: "too many".to_owned() },
+            Event::TaskFrozen { why: "too many".to_owned(), by: None },
             Event::ApprovalRefused { approval, by: Principal::Agent("model".to_owned()), why: String::new() },
             Event::NotStarted { reason: "no".to_owned(), shortfalls: Vec::new(), failed_probes: Vec::new() },
             Event::Inspected {

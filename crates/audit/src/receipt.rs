@@ -22,7 +22,7 @@ use crate::record::Record;
 /// ```
 /// ```compile_fail
 /// fn forged(digest: model::Digest) -> audit::Receipt {
-///     audit::Receipt { seq: 1, digest, event: "decided", about: model::Subject::default(), decided: None }
+///     audit::Receipt { seq: 1, digest, event: "decided", about: model::Subject::default(), decided: None, stage: None }
 /// }
 /// ```
 ///
@@ -35,6 +35,8 @@ pub struct Receipt {
     event: &'static str,
     about: Subject,
     decided: Option<(Digest, DecisionRecord)>,
+    /// The digest of the event as it is written, when it is a stage.
+    stage: Option<Digest>,
 }
 
 impl Receipt {
@@ -46,7 +48,9 @@ impl Receipt {
             }
             _ => None,
         };
+        let stage = matches!(event, Event::Stage { .. }).then(|| Digest::of(record.event.as_bytes()));
         Self {
+            stage,
             seq: record.seq,
             digest: record.digest,
             event: event.name(),
@@ -68,6 +72,12 @@ impl Receipt {
     /// Returns the name of the event.
     pub fn event_name(&self) -> &'static str {
         self.event
+    }
+
+    /// Tells whether this is the receipt of exactly this event, a stage that was passed, about exactly this subject.
+    pub fn covers_stage(&self, about: &Subject, event: &Event) -> bool {
+        let written = serde_json::to_vec(event).map(|bytes| Digest::of(&bytes)).ok();
+        self.about == *about && self.stage.is_some() && self.stage == written
     }
 
     /// Tells whether this is the receipt of exactly this event, a decision, about exactly this subject: the same request

@@ -9,6 +9,7 @@ use model::enforcement::{Held, Level};
 use model::event::{DecisionRecord, Event, HeldBack, Verdict};
 use model::evidence::{Probe, Teardown};
 use model::outcome::{Ending, Usage};
+use model::stage::StageWork;
 use model::units::display_duration;
 
 /// Returns the summary of one event.
@@ -17,6 +18,19 @@ pub(crate) fn summary(event: &Event) -> String {
         Event::TaskOpened { workspace, owner, title } => {
             let title = title.as_ref().map(|title| format!(": {title}")).unwrap_or_default();
             format!("{} by {}{title}", lossy(&workspace.path), principal(owner))
+        }
+        Event::Intake { intake } => {
+            format!(
+                "level {} on what is {}{}",
+                intake.ceiling.level,
+                intake.sensitivity,
+                because(intake.outcome.as_deref())
+            )
+        }
+        Event::IntakeRefused { why, .. } => why.join("; "),
+        Event::Stage { stage, round, work, .. } => {
+            let work = if *work == StageWork::Nothing { ", without its work" } else { "" };
+            format!("{stage}, round {round}{work}")
         }
         Event::Requested { principal: who, class, tool, argv, .. } => {
             let class = if class == "action" { String::new() } else { format!(" ({class})") };
@@ -32,7 +46,13 @@ pub(crate) fn summary(event: &Event) -> String {
             let how = if *observed { "seen while it ran" } else { "in its words" };
             format!("{reason}: {effect}, as in {first}; {how}, {}", counted(*ways, "other way"))
         }
-        Event::TaskFrozen { why } => why.clone(),
+        Event::TaskFrozen { why, by: None } => why.clone(),
+        Event::TaskFrozen { why, by: Some(by) } => format!("by {}: {why}", principal(by)),
+        Event::Held { hold, scope, by, reason, doubt } => {
+            let doubt = doubt.as_ref().map(|doubt| format!("; perhaps no person: it {doubt}"));
+            format!("{hold}: {} holds {scope}: {reason}{}", principal(by), doubt.unwrap_or_default())
+        }
+        Event::HoldLifted { hold, by, reason } => format!("{hold} by {}: {reason}", principal(by)),
         Event::ApprovalAsked { approval, roles, .. } => {
             format!("{approval} asks for a yes of {}", roles.join(", "))
         }
@@ -84,7 +104,8 @@ pub(crate) fn summary(event: &Event) -> String {
         }
         Event::Undone { layers } => listed("layer", layers),
         Event::Forked { from, layers } => format!("from {from} with {}", counted(layers.len(), "layer")),
-        Event::TaskState { state } => state.to_string(),
+        Event::TaskState { state, by: None } => state.to_string(),
+        Event::TaskState { state, by: Some(by) } => format!("{state} by {}", principal(by)),
         Event::ModelTurn { model, tokens, .. } => {
             let prompt = tokens.prompt_cache_hit.saturating_add(tokens.prompt_cache_miss);
             let (hit, out) = (tokens.prompt_cache_hit, tokens.completion);

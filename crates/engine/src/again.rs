@@ -30,9 +30,10 @@ impl Engine {
         let base = action.start.base.clone();
         let (id, state, opened) = (TaskId::from_random(random()?), TaskState::Open, now());
         let again = Task { id, base, state, opened, ..task.clone() };
-        let event = Event::Forked { from: task.id, layers: layers.clone() };
+        let event = Event::Forked { from: task.id.clone(), layers: layers.clone() };
         self.record(&about(&again.id), &event, |writer, _| {
             writer.insert_task(&again)?;
+            writer.share_intake(&task.id, &again.id)?;
             layers.iter().try_for_each(|layer| writer.add_layer(&again.id, layer))
         })?;
         self.make_task_directory(&again.id)?;

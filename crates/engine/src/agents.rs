@@ -55,12 +55,22 @@ impl Engine {
     /// When another one has it, or the state cannot be written.
     pub fn at_work(&self, task: &TaskId) -> Result<AtWork, EngineError> {
         self.make_task_directory(task)?;
+        self.refuse_halted_agent(task)?;
         let lock = Lock::try_take(&self.places().task(task).join("agent.lock"))?;
         lock.map(AtWork).ok_or_else(|| {
             EngineError::Nothing(format!(
                 "an agent is at work on {task} already: wait for it, or stop it with Ctrl-C"
             ))
         })
+    }
+
+    /// Refuses to let an agent begin where its first action would be refused: a model would be asked for nothing.
+    fn refuse_halted_agent(&self, task: &TaskId) -> Result<(), EngineError> {
+        let task = self.store().read(|reader| reader.find_task(task.as_str()))?;
+        match self.halt(&task, &task.owner)? {
+            Some(halt) => Err(EngineError::Halted(Box::new(halt))),
+            None => Ok(()),
+        }
     }
 
     /// Returns what is below the layers of a task on the host. Nothing in it is to be trusted.

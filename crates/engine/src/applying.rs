@@ -72,13 +72,17 @@ impl Engine {
     pub fn apply_task(&self, task: &Task, order: ApplyOrder<'_>) -> Result<AppliedTask, EngineError> {
         let gate = self.gate_of_task(task)?;
         let _one_at_a_time = self.lock_idle(&task.id)?;
-        let Review { inspection, layers, .. } =
+        let Review { inspection, layers, report } =
             self.review(task, Scope::ToApply { include_ignored: order.include_ignored })?;
         let (artifacts, held) = released(inspection, order.consent.as_ref())?;
         let all = artifacts.items().len();
         let artifacts = artifacts.narrowed(|change| (order.only)(&change.path));
         let narrowed = artifacts.items().len() < all;
         let (artifacts, refused) = self.permitted(task, &gate, &order, &layers, artifacts)?;
+        if !artifacts.is_empty() {
+            let permitted: Vec<Change> = artifacts.items().iter().map(|item| item.change().clone()).collect();
+            self.to_approval(task, &report.changes, &permitted)?;
+        }
         let mut held: Vec<HeldBack> = held.iter().map(Held::record).collect();
         held.extend(refused);
         let names = layers.iter().map(|layer| layer.action.clone()).collect();

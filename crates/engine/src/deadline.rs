@@ -70,6 +70,12 @@ impl Deadline {
         now.wall >= self.wall || now.wall < set
     }
 
+    /// Returns how long it is until then; nothing when it has passed.
+    pub fn left(&self, set: Timestamp, now: &Moment) -> Duration {
+        let end = self.by_the_clock_of(set, now).map_or(0, Timestamp::as_nanos);
+        Duration::from_nanos(end.saturating_sub(now.wall.as_nanos()))
+    }
+
     /// Returns when it ends by the wall clock as that stands now; nothing when it has passed.
     pub fn by_the_clock_of(&self, set: Timestamp, now: &Moment) -> Option<Timestamp> {
         if self.has_passed(set, now) {
@@ -127,6 +133,9 @@ mod tests {
         assert_eq!(left(&at("a", 500, 30)), Some(540 * SECOND));
         assert_eq!(left(&at("b", 1030, 1)), Some(1060 * SECOND));
         assert_eq!(left(&at("a", 500, 70)), None);
+        assert_eq!(deadline.left(set.wall, &at("a", 500, 30)), Duration::from_secs(40));
+        assert_eq!(deadline.left(set.wall, &at("b", 1030, 1)), Duration::from_secs(30));
+        assert_eq!(deadline.left(set.wall, &at("a", 500, 70)), Duration::ZERO);
     }
 
     #[test]

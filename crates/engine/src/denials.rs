@@ -12,6 +12,7 @@ use std::path::Path;
 use gate::{Classes, Decision, Denial, Facts, Remembered, controls};
 use inspect::Report;
 use inspect::protected::classify;
+use model::action::Principal;
 use model::event::Event;
 use model::evidence::{Observed, ProgramStart};
 use model::task::{Task, TaskState};
@@ -72,12 +73,17 @@ impl Engine {
         &self,
         task: &TaskId,
     ) -> Result<(Vec<Remembered>, Option<Remembered>), EngineError> {
-        let (state, denials) = self
-            .store()
-            .read(|reader| Ok((reader.task(task)?.map(|task| task.state), reader.denials(task)?)))?;
+        let (by_denials, denials) = self.store().read(|reader| {
+            // Whoever else froze it gave another reason.
+            let by_denials = match reader.task(task)? {
+                Some(task) => task.state == TaskState::Frozen && reader.freeze(&task)?.is_none(),
+                None => false,
+            };
+            Ok((by_denials, reader.denials(task)?))
+        })?;
         let most =
             denials.iter().max_by_key(|denial| denial.ways.len()).map(|denial| denial.remembered.clone());
-        let frozen = most.filter(|_| state == Some(TaskState::Frozen));
+        let frozen = most.filter(|_| by_denials);
         Ok((denials.into_iter().map(|denial| denial.remembered).collect(), frozen))
     }
 
@@ -155,6 +161,7 @@ impl Engine {
             let what = what.collect::<Vec<_>>().join("; ");
             met.events.push(Event::TaskFrozen {
                 why: format!("was denied and tried in {WAYS_MAX} other ways: {what}"),
+                by: None,
             });
         }
         Ok(met)
@@ -164,9 +171,10 @@ impl Engine {
     ///
     /// # Errors
     /// When the state cannot be written.
-    pub fn thaw(&self, task: &Task) -> Result<(), EngineError> {
+    pub fn thaw(&self, task: &Task, by: &Principal) -> Result<(), EngineError> {
         let state = TaskState::Open;
-        self.record(&about(&task.id), &Event::TaskState { state }, |writer, time| {
+        let event = Event::TaskState { state, by: Some(by.clone()) };
+        self.record(&about(&task.id), &event, |writer, time| {
             writer.forget_ways(&task.id)?;
             writer.set_task_state(&task.id, state, time)
         })

@@ -69,13 +69,15 @@ pub enum EngineError {
     /// A request for a person's yes that cannot be answered so.
     #[error("{approval} {why}")]
     Approval { approval: model::ApprovalId, why: String },
-    /// A task in which what was denied was tried in too many ways.
+    /// A task in which what was denied was tried in too many ways, or that a person froze.
     #[error(
-        "task {task} is frozen: what was denied in it was tried in too many other ways. A person looks at it with \
-         `fumehood task show {task}`, and then resumes it with `fumehood task resume {task}` or throws it away with \
-         `fumehood discard {task}`"
+        "task {task} is frozen: {why}. A person looks at it with `fumehood task show {task}`, and then resumes it with \
+         `fumehood task resume {task}` or throws it away with `fumehood discard {task}`"
     )]
-    Frozen { task: String },
+    Frozen { task: String, why: String },
+    /// Nothing may start there.
+    #[error("{}", .0.why())]
+    Halted(Box<crate::store::Halt>),
     /// Nothing to do something with.
     #[error("{0}")]
     Nothing(String),

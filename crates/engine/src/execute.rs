@@ -20,6 +20,7 @@ use crate::checkpoint::holds_something;
 use crate::clock::now;
 use crate::denials::Met;
 use crate::error::EngineError;
+use crate::holds::halted;
 use crate::host_edits;
 use crate::ignore_rules;
 use crate::layers::GIT_UPPER;
@@ -27,7 +28,7 @@ use crate::masks;
 use crate::outcome::{Finished, Outcome};
 use crate::run::Run;
 use crate::start::open;
-use crate::store::{ActionState, Evidence};
+use crate::store::{ActionState, Evidence, Writer};
 
 /// Why a request is worth nothing whose trial did what was denied before.
 const DENIED_BEFORE: &str = "when it was tried, it did what was denied before";
@@ -84,10 +85,15 @@ impl Engine {
         permit: Permit,
         io: Io,
     ) -> Result<Outcome, EngineError> {
-        let (started, report) = match self.start(about, &run, prepared, permit)? {
-            Ok(started) => started,
-            Err(error) => {
+        let (started, report) = match self.start(about, &run, prepared, permit) {
+            Ok(Ok(started)) => started,
+            Ok(Err(error)) => {
                 return self.not_started(about, run.action.clone(), &error).map(Outcome::NotStarted);
+            }
+            Err(error) => {
+                let Some(halt) = halted(&error) else { return Err(error) };
+                self.make_room(&run)?;
+                return self.not_started_for(about, run.action.clone(), halt).map(Outcome::NotStarted);
             }
         };
         let stored = self.store().read(|reader| reader.find_action(run.action.as_str()))?;
@@ -137,7 +143,12 @@ impl Engine {
         permit: Permit,
     ) -> Result<Result<(Started, Built), SandboxError>, EngineError> {
         let report = prepared.report().clone();
-        self.record(about, &started(run, &report), |writer, time| writer.set_started(&run.action, time))?;
+        let starter = run.starter_now()?;
+        let may = |writer: &Writer<'_>| starter.as_ref().map_or(Ok(()), |who| writer.refuse_halted(who));
+        self.record(about, &started(run, &report), |writer, time| {
+            may(writer)?;
+            writer.set_started(&run.action, time)
+        })?;
         fail_point::reached("run: the start is on the record");
         let permit = match prepared.start(permit) {
             Ok(started) => return Ok(Ok((started, report))),
@@ -150,7 +161,7 @@ impl Engine {
             Err(error) => return Ok(Err(error)),
         };
         let report = another.report().clone();
-        self.record(about, &started(run, &report), |_, _| Ok(()))?;
+        self.record(about, &started(run, &report), |writer, _| may(writer))?;
         Ok(another.start(permit).map(|started| (started, report)).map_err(SandboxError::from))
     }
 
@@ -179,7 +190,8 @@ impl Engine {
             Base::Commit { .. } => Vec::new(),
         };
         ignore_rules::mark(&mut report.changes, &run.start.base, &stack);
-        let held = inspect::inspect(stack, &report, Rules::built_in())?.held().to_vec();
+        let rules = self.accepting(Rules::built_in().clone(), &run.task)?;
+        let held = inspect::inspect(stack, &report, &rules)?.held().to_vec();
         fail_point::reached("inspection: it is judged");
         Ok(Looked { report, held, host_edits })
     }
@@ -246,9 +258,17 @@ impl Engine {
             state: ApprovalState::Void,
             why: DENIED_BEFORE.to_owned(),
         });
-        let events = met.events().iter().chain(&void).chain([&ended, &inspected, &torn_down]);
-        let entries: Vec<Entry<'_>> = events.map(|event| Entry { subject: about, event, time }).collect();
+        let is_of_the_task = !run.start.is_helper && run.trial.is_none();
+        let stage = if is_of_the_task { self.execution(&run.task, &(&ended, &inspected))? } else { None };
+        let stage = stage.map(|due| (due.about(), due.event()));
+        let stage = stage.as_ref().map(|(subject, event)| Entry { subject, event, time });
+        let own = |event| Entry { subject: about, event, time };
+        let events = met.events().iter().chain(&void).chain([&ended, &inspected]);
+        let entries: Vec<Entry<'_>> = events.map(own).chain(stage).chain([own(&torn_down)]).collect();
         let receipts = self.log.append_all(&entries, |writer| {
+            if stage.is_some() {
+                writer.check_stages(&run.task)?;
+            }
             let end = (&execution.ending, &execution.usage);
             let to = if run.trial.is_some() { ActionState::Tried } else { ActionState::Ended };
             writer.set_ended(&run.action, to, end, time)?;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use gate::{Classes, Facts, Remembered};
+use gate::{Classes, Facts, Halted, Remembered};
 use inspect::protected::classify;
 use model::action::Principal;
 use model::{Action, Effect, Profile, Tool, WorkspacePath};
@@ -13,6 +13,7 @@ use model::{Action, Effect, Profile, Tool, WorkspacePath};
 use crate::Engine;
 use crate::clock::now;
 use crate::error::EngineError;
+use crate::store::Halt;
 
 impl Engine {
     /// Returns everything that policy is told of an action. `profile` is the one that it names, as the operator defines it.
@@ -29,6 +30,10 @@ impl Engine {
             Principal::Engine => (Vec::new(), None),
         };
         let remembered = self.as_declared(remembered, declared.iter().flatten())?;
+        let halted = match action.request().principal {
+            Principal::User(_) | Principal::Agent(_) => self.halted(action)?,
+            Principal::Engine => None,
+        };
         // Written out in full, so that no fact is forgotten.
         Ok(Facts {
             profile: profile.clone(),
@@ -38,6 +43,8 @@ impl Engine {
             joined,
             remembered,
             frozen,
+            halted,
+            ceiling: self.ceiling_of(action)?,
             approvals: Vec::new(),
             owners: self.config().owners.clone(),
             now: now(),
@@ -63,6 +70,19 @@ impl Engine {
             }
         }
         Ok(remembered)
+    }
+
+    /// Says why an action may not start whatever policy says of it.
+    fn halted(&self, action: &Action) -> Result<Option<Halted>, EngineError> {
+        let task = self.store().read(|reader| reader.find_task(action.task().as_str()))?;
+        Ok(self.halt(&task, &action.request().principal)?.as_ref().map(Halt::told))
+    }
+}
+
+impl Halt {
+    /// Returns it as policy and whoever asks are told.
+    pub(crate) fn told(&self) -> Halted {
+        Halted { reason: self.code().to_owned(), advice: self.why() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The straight path: one action from its request to its outcome.
 
 use audit::Entry;
+use gate::stages::Proposal;
 use gate::{Authorization, Decision, Facts};
 use inspect::credentials::is_secret_variable;
 use model::action::{Principal, StartingPoint};
@@ -18,12 +19,14 @@ use crate::clock::{now, random};
 use crate::deadline::Moment;
 use crate::denials::Met;
 use crate::error::EngineError;
+use crate::holds::halted;
 use crate::lock::Lock;
 use crate::outcome::{NotStarted, Outcome};
 use crate::parked::{Parked, Waiting};
 use crate::run::{DecidedBy, Run};
+use crate::stages::Due;
 use crate::start::Start;
-use crate::store::{StoreError, StoredApproval, Writer};
+use crate::store::{Halt, Starter, StoreError, StoredApproval, Writer};
 use crate::{Engine, Workspace};
 
 /// What somebody orders.
@@ -61,6 +64,8 @@ struct Ruled {
     spends: Option<StoredApproval>,
     /// What a denial adds to the memory of the task.
     met: Met,
+    /// The stage that an action which was allowed is.
+    proposal: Option<Due<Proposal>>,
 }
 
 impl Ruled {
@@ -141,6 +146,9 @@ impl Engine {
         run.call = manner.call.map(str::to_owned);
         fail_point::reached("decision: the action has its place");
         let action = self.parse(&run, task, &order)?;
+        if manner.service.is_none() {
+            run.starter = Some(self.starter(task, &action.request().principal)?);
+        }
         // What was said to a command without input covers none with one, and helpers need nobody's yes.
         let can_use_a_yes = io.stdin.is_none() && manner.service.is_none();
         let given = if can_use_a_yes { self.given_to(&action, task)? } else { None };
@@ -157,13 +165,25 @@ impl Engine {
             None => gate.decide(action, &facts),
         };
         let asking = Asking { gate: &gate, action: &stored, facts: &facts, with_input: io.stdin.is_some() };
-        let ruled = self.ruled(decision, given, &asking)?;
-        run.rules = manner.service.is_none().then(|| DecidedBy { gate, action: stored.clone(), facts });
+        let mut ruled = self.ruled(decision, given, &asking)?;
+        if manner.service.is_none() && matches!(ruled.decision, Decision::Allow(_) | Decision::Narrow(_)) {
+            ruled.proposal = self.proposal(task, &stored, &run.start.masked)?;
+        }
+        run.rules = manner.service.is_none().then(|| DecidedBy {
+            gate: gate.clone(),
+            action: stored.clone(),
+            facts: facts.clone(),
+        });
         run.trial = ruled.asks.as_ref().and_then(Asks::tried).cloned();
         // The action is about to be on the record: what is asked from here on is for its command.
         io.about_to_start();
-        let (receipt, prepared) =
-            self.record_and_prepare(&about, &requested, &stored, &ruled, (run, waiting))?;
+        let written = self.record_and_prepare(&about, &requested, &stored, &ruled, (run, waiting));
+        let (receipt, prepared) = match written {
+            Err(error) if halted(&error).is_some() => {
+                return self.refuse_late(&about, &requested, &asking, &error, manner.call);
+            }
+            written => written?,
+        };
         fail_point::reached("decision: it is on the record");
         let id = stored.id().clone();
         let (yes, request) = match (ruled.decision, ruled.asks) {
@@ -205,7 +225,7 @@ impl Engine {
             Decision::Allow(_) | Decision::Narrow(_) => given,
             Decision::RequireApproval(_) | Decision::Deny(_) => None,
         };
-        Ok(Ruled { decision, asks, spends, met })
+        Ok(Ruled { decision, asks, spends, met, proposal: None })
     }
 
     pub(crate) fn parse(&self, run: &Run, task: &Task, order: &Order) -> Result<Action, EngineError> {
@@ -232,25 +252,10 @@ impl Engine {
         ruled: &Ruled,
         (run, waiting): (Run, Option<Waiting>),
     ) -> Result<(audit::Receipt, Option<(Run, Result<Prepared, SandboxError>)>), EngineError> {
-        let events = ruled.events();
-        let record = ruled.decision.record().clone();
-        let call = run.call.clone();
+        let (call, starter) = (run.call.clone(), run.starter.clone());
         let write = || {
-            let time = now();
-            let events = std::iter::once(requested).chain(&events);
-            let entries: Vec<Entry<'_>> = events.map(|event| Entry { subject: about, event, time }).collect();
-            let receipts = self.log.append_all(&entries, |writer| {
-                writer.insert_action(action, class_of(action), time)?;
-                if let Some(call) = &call {
-                    writer.add_call(action.task(), call, action.id())?;
-                }
-                writer.set_decision(action.id(), &record, time)?;
-                ruled.write(writer, action, time)
-            })?;
-            receipts
-                .into_iter()
-                .next_back()
-                .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
+            fail_point::reached("decision: it is about to be on the record");
+            self.write_down(about, (requested, action), ruled, call.as_deref(), starter.as_ref())
         };
         match ruled.permitted() {
             None => {
@@ -261,7 +266,13 @@ impl Engine {
             Some(yes) => {
                 match waiting {
                     Some(waiting) if waiting.is_for(yes.grant()) => {
-                        let receipt = write()?;
+                        let receipt = match write() {
+                            Ok(receipt) => receipt,
+                            Err(error) => {
+                                self.end_unused(&run, Some(waiting))?;
+                                return Err(error);
+                            }
+                        };
                         let prepared = self.prepared(&run, yes.grant(), waiting)?;
                         return Ok((receipt, Some((run, prepared))));
                     }
@@ -274,9 +285,72 @@ impl Engine {
                     (receipt, building.join())
                 });
                 let prepared = prepared.unwrap_or(Err(SandboxError::OtherGrant));
-                Ok((receipt?, Some((run, prepared))))
+                match receipt {
+                    Ok(receipt) => Ok((receipt, Some((run, prepared)))),
+                    Err(error) => {
+                        drop(prepared);
+                        self.make_room(&run)?;
+                        Err(error)
+                    }
+                }
             }
         }
+    }
+
+    /// Records a request and its decision, with all that goes with them. What may start is asked about once more in the
+    /// same write: who stops it comes before that or after it.
+    fn write_down(
+        &self,
+        about: &Subject,
+        (requested, action): (&Event, &Action),
+        ruled: &Ruled,
+        call: Option<&str>,
+        starter: Option<&Starter>,
+    ) -> Result<audit::Receipt, EngineError> {
+        let (time, events) = (now(), ruled.events());
+        let events = std::iter::once(requested).chain(&events);
+        let stage = ruled.proposal.as_ref().map(|due| (due.about(), due.event()));
+        let stage = stage.as_ref().map(|(subject, event)| Entry { subject, event, time });
+        let own = events.map(|event| Entry { subject: about, event, time });
+        let entries: Vec<Entry<'_>> = stage.into_iter().chain(own).collect();
+        let starter = starter.filter(|_| ruled.permitted().is_some());
+        let receipts = self.log.append_all(&entries, |writer| {
+            starter.map_or(Ok(()), |starter| writer.refuse_halted(starter))?;
+            if ruled.proposal.is_some() {
+                writer.check_stages(action.task())?;
+            }
+            writer.insert_action(action, class_of(action), time)?;
+            if let Some(call) = call {
+                writer.add_call(action.task(), call, action.id())?;
+            }
+            writer.set_decision(action.id(), ruled.decision.record(), time)?;
+            ruled.write(writer, action, time)
+        })?;
+        receipts
+            .into_iter()
+            .next_back()
+            .ok_or_else(|| EngineError::Nothing("the record gave no receipt".into()))
+    }
+
+    /// Denies an action that somebody stopped between its decision and the record of it: nothing of that was written.
+    fn refuse_late(
+        &self,
+        about: &Subject,
+        requested: &Event,
+        &Asking { gate, action, facts, .. }: &Asking<'_>,
+        error: &EngineError,
+        call: Option<&str>,
+    ) -> Result<Outcome, EngineError> {
+        let facts = Facts { halted: halted(error).map(Halt::told), ..facts.clone() };
+        let decision = gate.decide(action.clone(), &facts);
+        let Decision::Deny(denial) = &decision else {
+            return Err(EngineError::Nothing("a stop that came meanwhile was not heard: nothing ran".into()));
+        };
+        let outcome = Outcome::Denied { action: action.id().clone(), denial: denial.clone() };
+        let (asks, spends, met) = (None, None, Met::default());
+        let ruled = Ruled { decision, asks, spends, met, proposal: None };
+        let _noted = self.write_down(about, (requested, action), &ruled, call, None)?;
+        Ok(outcome)
     }
 
     /// Gives a sandbox out that waited, or another one where it was ended from outside while all was written down.
@@ -322,7 +396,7 @@ impl Engine {
         error: &SandboxError,
     ) -> Result<NotStarted, EngineError> {
         let not_started = NotStarted {
-            action: action.clone(),
+            action,
             reason: match std::error::Error::source(error) {
                 Some(cause) => format!("{error}: {cause}"),
                 None => error.to_string(),
@@ -336,6 +410,23 @@ impl Engine {
                 _ => Vec::new(),
             },
         };
+        self.keep_not_started(about, not_started)
+    }
+
+    /// Records that an allowed action did not start because somebody stopped it meanwhile.
+    pub(crate) fn not_started_for(
+        &self,
+        about: &Subject,
+        action: ActionId,
+        halt: &Halt,
+    ) -> Result<NotStarted, EngineError> {
+        let reason = format!("{}: {}", halt.code(), halt.why());
+        let (shortfalls, failed_probes) = (Vec::new(), Vec::new());
+        self.keep_not_started(about, NotStarted { action, reason, shortfalls, failed_probes })
+    }
+
+    fn keep_not_started(&self, about: &Subject, not_started: NotStarted) -> Result<NotStarted, EngineError> {
+        let action = not_started.action.clone();
         let event = Event::NotStarted {
             reason: not_started.reason.clone(),
             shortfalls: not_started.shortfalls.clone(),

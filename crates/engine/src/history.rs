@@ -50,7 +50,7 @@ impl Engine {
     /// When the task has no such layer, or the state cannot be written.
     pub fn fork(&self, task: &Task, at: Option<&ActionId>) -> Result<Task, EngineError> {
         if task.state == TaskState::Frozen {
-            return Err(EngineError::Frozen { task: task.id.to_string() });
+            return Err(self.frozen(task)?);
         }
         let fork = Task {
             id: TaskId::from_random(random()?),
@@ -70,7 +70,8 @@ impl Engine {
         self.record(&about(&fork.id), &event, |writer, _| {
             writer.insert_task(&fork)?;
             writer.share_layers(&task.id, &fork.id, at)?;
-            writer.share_denials(&task.id, &fork.id)
+            writer.share_denials(&task.id, &fork.id)?;
+            writer.share_intake(&task.id, &fork.id)
         })?;
         self.make_task_directory(&fork.id)?;
         Ok(fork)

@@ -258,16 +258,22 @@ impl Engine {
         held.extend(applied.held_back());
         let becomes = intent.becomes(task, &applied, &held);
         let state = becomes.as_ref().map_or(task.state, |becomes| becomes.task);
-        let changed = (state != task.state).then_some(Event::TaskState { state });
+        let changed = (state != task.state).then_some(Event::TaskState { state, by: None });
         let events: Vec<Event> = intent.event(&applied, &held).into_iter().chain(changed).collect();
         let (subject, time) = (about(&task.id), now());
+        let is_release = matches!(intent.purpose, Purpose::Apply { .. }) && !applied.changes.is_empty();
+        let stage = if is_release { self.release(task, &applied.changes)? } else { None };
+        let stage = stage.as_ref().map(|(subject, event)| Entry { subject, event, time });
         let entries: Vec<Entry<'_>> =
-            events.iter().map(|event| Entry { subject: &subject, event, time }).collect();
+            events.iter().map(|event| Entry { subject: &subject, event, time }).chain(stage).collect();
         if entries.is_empty() {
             self.withdraw(intent)?;
             return Ok(AppliedTask { applied, held, state });
         }
         self.log.append_all(&entries, |writer| {
+            if stage.is_some() {
+                writer.check_stages(&task.id)?;
+            }
             let Some(becomes) = becomes else { return Ok(()) };
             let set = |layer| writer.set_layer_state(&task.id, layer, becomes.are);
             becomes.layers.iter().try_for_each(set)?;

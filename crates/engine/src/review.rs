@@ -81,7 +81,7 @@ impl Engine {
                 .changes
                 .retain(|change| (include_ignored || !change.ignored) && !is_git_bookkeeping(&change.path));
         }
-        let rules = self.rules(task);
+        let rules = self.accepting(self.rules(task), &task.id)?;
         let inspection = inspect::inspect(stack, &report, &rules)?;
         Ok(Review { report, inspection, layers })
     }

@@ -12,10 +12,12 @@ use model::{Action, ActionId, ApprovalId, TaskId, Timestamp};
 
 use crate::Engine;
 use crate::clock::now;
+use crate::deadline::Moment;
 use crate::error::EngineError;
 use crate::handle::new_action_id;
 use crate::lock::Lock;
 use crate::start::Start;
+use crate::store::Starter;
 
 /// One run.
 #[derive(Debug)]
@@ -28,6 +30,8 @@ pub(crate) struct Run {
     pub(crate) start: Start,
     /// The call of an agent that it carries out.
     pub(crate) call: Option<String>,
+    /// Who wants it to start; nothing for helpers of our own, which no hold keeps back.
+    pub(crate) starter: Option<Starter>,
     /// The request for a person's yes that it is a trial for: what it writes is not the task's until that is said.
     pub(crate) trial: Option<ApprovalId>,
     /// By what its action was decided, and what it is seen to do is decided too. A helper of ours has none.
@@ -65,12 +69,19 @@ impl Run {
             task,
             start,
             call: None,
+            starter: None,
             trial: None,
             rules: None,
             began,
             directory,
             _alive: alive,
         })
+    }
+
+    /// Returns who wants it to start, as of now.
+    pub(crate) fn starter_now(&self) -> Result<Option<Starter>, EngineError> {
+        let Some(starter) = self.starter.clone() else { return Ok(None) };
+        Ok(Some(Starter { now: Moment::now()?, ..starter }))
     }
 
     /// Removes what a sandbox left in its place, which stays taken: another one can be built there.

@@ -51,10 +51,25 @@ impl Engine {
                 )));
             }
         }
+        self.end_what_runs(task)
+    }
+
+    /// Asks what runs in a task to end, and does not wait.
+    pub(crate) fn ask_to_end(&self, task: &Task) -> Result<(), EngineError> {
         for lock in self.locks(task) {
-            end_owner(&lock)?;
+            if lock.exists()
+                && Lock::try_take(&lock)?.is_none()
+                && let Some(pid) = owner(&lock)?
+            {
+                ask_to_end(&lock, pid)?;
+            }
         }
         Ok(())
+    }
+
+    /// Asks what runs in a task to end, and waits until it has.
+    pub(crate) fn end_what_runs(&self, task: &Task) -> Result<(), EngineError> {
+        self.locks(task).iter().try_for_each(|lock| end_owner(lock))
     }
 }
 

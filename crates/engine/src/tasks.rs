@@ -12,6 +12,7 @@ use model::{Subject, TaskId};
 use crate::clock::{now, random};
 use crate::error::EngineError;
 use crate::layers::Places;
+use crate::store::Halt;
 use crate::{Engine, Workspace};
 
 /// Which task an action belongs to.
@@ -47,9 +48,7 @@ impl Engine {
         };
         match found {
             Some(task) if task.state == TaskState::Open => Ok(task),
-            Some(task) if task.state == TaskState::Frozen => {
-                Err(EngineError::Frozen { task: task.id.to_string() })
-            }
+            Some(task) if task.state == TaskState::Frozen => Err(self.frozen(&task)?),
             Some(task) => {
                 Err(EngineError::TaskState { task: task.id.to_string(), state: task.state.to_string() })
             }
@@ -72,7 +71,7 @@ impl Engine {
     }
 
     /// Refuses to go on in a directory in which a task is frozen: another task would have forgotten why.
-    fn refuse_frozen(&self, workspace: &Workspace) -> Result<(), EngineError> {
+    pub(crate) fn refuse_frozen(&self, workspace: &Workspace) -> Result<(), EngineError> {
         let frozen = self.store().read(|reader| reader.tasks_in_state(TaskState::Frozen))?;
         // A part of the directory, or what it is a part of, is the same work.
         let touches = |task: &&Task| {
@@ -80,9 +79,18 @@ impl Engine {
             path.starts_with(&workspace.path) || workspace.path.starts_with(path)
         };
         match frozen.iter().find(touches) {
-            Some(task) => Err(EngineError::Frozen { task: task.id.to_string() }),
+            Some(task) => Err(self.frozen(task)?),
             None => Ok(()),
         }
+    }
+
+    /// Says that a task is frozen, and for what.
+    pub(crate) fn frozen(&self, task: &Task) -> Result<EngineError, EngineError> {
+        let why = match self.store().read(|reader| reader.freeze(task))? {
+            Some(freeze) => Halt::Frozen(freeze).why(),
+            None => "what was denied in it was tried in too many other ways".to_owned(),
+        };
+        Ok(EngineError::Frozen { task: task.id.to_string(), why })
     }
 
     pub(crate) fn open_task_as(
@@ -132,7 +140,7 @@ impl Engine {
     /// # Errors
     /// When it is not there or the state cannot be written.
     pub fn set_task_state(&self, task: &TaskId, state: TaskState) -> Result<(), EngineError> {
-        let event = Event::TaskState { state };
+        let event = Event::TaskState { state, by: None };
         self.record(&about(task), &event, |writer, time| writer.set_task_state(task, state, time))
     }
 

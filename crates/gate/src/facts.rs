@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::action::Principal;
 use model::grant::Input;
+use model::intake::Ceiling;
 use model::{Digest, Effect, Profile, Timestamp, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,10 @@ pub struct Facts {
     pub remembered: Vec<Remembered>,
     /// Why nothing may run in the task, when that is so: the denial that was tried in too many ways.
     pub frozen: Option<Remembered>,
+    /// Why nothing may start whatever policy says, when that is so: a person stopped it, or its task is not open.
+    pub halted: Option<Halted>,
+    /// The most that an action of the task may touch, fixed when it was opened: the grant is made no wider first.
+    pub ceiling: Option<Ceiling>,
     /// What people said yes to. Only what covers the very thing that is decided, and has not expired, counts.
     pub approvals: Vec<Approval>,
     /// The accounts of the system, by number, whose yes does not count where policy keeps the owner apart: whose task it
@@ -53,6 +58,15 @@ pub struct Remembered {
     pub advice: String,
     /// Whether a person could allow it.
     pub person_may_allow: bool,
+}
+
+/// Why nothing may start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Halted {
+    /// The stable code.
+    pub reason: String,
+    /// Who wants that and why, and what a person can do.
+    pub advice: String,
 }
 
 /// What is known of another action.
@@ -101,6 +115,8 @@ impl Facts {
             joined: None,
             remembered: Vec::new(),
             frozen: None,
+            halted: None,
+            ceiling: None,
             approvals: Vec::new(),
             owners: BTreeSet::new(),
             now,

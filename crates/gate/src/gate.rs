@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use cedar_policy::Authorizer;
 use model::action::Principal;
-use model::grant::Network;
-use model::{Action, Canonical, Digest, Effect, Grant, Timestamp};
+use model::grant::{Network, WorkspaceAccess};
+use model::intake::{Ceiling, WorkLevel};
+use model::{Action, Canonical, Digest, Effect, Grant, Timestamp, Tool};
 
 use crate::apply::Apply;
 use crate::decision::{ApprovalRequest, Decision, Granted, Subject};
 use crate::error::GateError;
-use crate::facts::{Approval, Facts, Remembered};
+use crate::facts::{Approval, Facts, Halted, Remembered};
 use crate::obligation::Obligation;
 use crate::policy::{Policy, Ruling};
 use crate::question::{Question, questions_of};
@@ -159,7 +160,10 @@ impl Gate {
             return self.refuse(action, Cause::Unaskable);
         }
         let given = given(facts, &action);
-        let grant = within_the_walls(action.grant().clone());
+        let mut grant = within_the_walls(action.grant().clone());
+        if let Some(ceiling) = &facts.ceiling {
+            ceiling.narrow(&mut grant);
+        }
         let mut case = ActionCase { action: &action, grant, facts, service: None };
         // Whether to try at all is decided without the yes that is still missing.
         let tries = match self.ask(&Question::Try, case.about(), &given) {
@@ -242,9 +246,17 @@ impl Gate {
         if let Some(denied) = facts.frozen.as_ref().filter(|_| service.is_none()) {
             return self.refuse(action, Cause::Frozen(denied));
         }
+        if let Some(halted) = facts.halted.as_ref().filter(|_| service.is_none()) {
+            return self.refuse(action, Cause::Halted(halted));
+        }
         let given = given(facts, &action);
-        let mut case = ActionCase { action: &action, grant: action.grant().clone(), facts, service };
-        let settled = self.settle(&mut case, given);
+        let (mut grant, ceiling) = (action.grant().clone(), facts.ceiling.as_ref());
+        if let Some(ceiling) = ceiling.filter(|ceiling| is_above(ceiling, &action)) {
+            return self.refuse(action, Cause::Halted(&above(ceiling)));
+        }
+        let capped = ceiling.is_some_and(|ceiling| ceiling.narrow(&mut grant));
+        let mut case = ActionCase { action: &action, grant, facts, service };
+        let settled = self.settle(&mut case, given).capped(capped);
         let grant = case.grant;
         settled.into_decision(
             self.digest,
@@ -344,6 +356,23 @@ impl Gate {
 pub(crate) fn given(facts: &Facts, action: &Action) -> Quorums {
     let Facts { approvals, owners, now, .. } = facts;
     Said { approvals, owners, subject: action.digest(), now: *now }.quorums()
+}
+
+/// Tells whether an action writes where the ceiling of its task has it read only, or runs a program where that has none.
+fn is_above(ceiling: &Ceiling, action: &Action) -> bool {
+    let tool = &action.request().tool;
+    let writes = ceiling.workspace == WorkspaceAccess::ReadOnly && !tool.writes().is_empty();
+    writes || (ceiling.level == WorkLevel::READ && matches!(tool, Tool::Run { .. }))
+}
+
+fn above(ceiling: &Ceiling) -> Halted {
+    Halted {
+        reason: "task-ceiling".to_owned(),
+        advice: format!(
+            "this task was opened at level {} to read only, and nothing raises that: propose the change as text",
+            ceiling.level
+        ),
+    }
 }
 
 /// Takes from a grant what reaches beyond its own sandbox.

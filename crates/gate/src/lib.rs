@@ -24,6 +24,7 @@ mod question;
 mod rule;
 mod said;
 mod settled;
+pub mod stages;
 mod trace;
 mod words;
 
@@ -36,7 +37,7 @@ pub use decision::{
 };
 pub use error::{GateError, RulePlace};
 pub use example::{Example, Expected};
-pub use facts::{Approval, Classes, Facts, OtherAction, Progress, Remembered};
+pub use facts::{Approval, Classes, Facts, Halted, OtherAction, Progress, Remembered};
 pub use gate::{Gate, LayerOf};
 pub use policy::{Policy, SCHEMA};
 pub use question::controls;

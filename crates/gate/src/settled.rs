@@ -6,7 +6,7 @@ use model::event::{DecisionRecord, Verdict};
 use model::{Digest, Effect, Grant};
 
 use crate::decision::{ApprovalRequest, Authorization, Decision, Denial, Subject};
-use crate::facts::Remembered;
+use crate::facts::{Halted, Remembered};
 use crate::gate::LayerOf;
 use crate::rule::Rule;
 use crate::said::Quorums;
@@ -46,6 +46,8 @@ pub(crate) enum Cause<'g> {
     Remembered(Box<Remembered>),
     /// What was denied before was tried in too many ways: nothing runs in the task.
     Frozen(&'g Remembered),
+    /// A person stopped it, or its task is not open.
+    Halted(&'g Halted),
     /// The question could not be put.
     Unaskable,
     /// There is no policy that can be used.
@@ -134,6 +136,7 @@ impl<'g> Refusal<'g> {
             }
             Cause::Remembered(before) => (before.reason.as_str(), before.advice.as_str()),
             Cause::Frozen(before) => (before.reason.as_str(), FROZEN),
+            Cause::Halted(halted) => (halted.reason.as_str(), halted.advice.as_str()),
             Cause::Unaskable => ("question-unaskable", "report this as a fault of Fumehood: nothing was run"),
             Cause::Closed(why) => ("no-usable-policy", *why),
             Cause::WrongPrincipal => {
@@ -160,6 +163,7 @@ impl<'g> Refusal<'g> {
             Cause::Forbidden(rules) => rules.iter().all(|cited| cited.rule.person_may_allow),
             Cause::Remembered(before) => before.person_may_allow,
             Cause::Silent(_) | Cause::Failed(_) | Cause::Closed(_) | Cause::Frozen(_) => true,
+            Cause::Halted(_) => true,
             Cause::Unaskable | Cause::WrongPrincipal | Cause::OtherProfile => false,
         }
     }
@@ -194,6 +198,19 @@ impl Settled {
             person_may_allow: !lifted.is_empty()
                 && lifted.iter().all(|(_, cited)| cited.rule.person_may_allow),
             what: first.map(|(what, _)| what).unwrap_or_default(),
+        }
+    }
+
+    /// A yes to a grant that the ceiling of the task made smaller is one to less than was asked.
+    pub(crate) fn capped(self, capped: bool) -> Self {
+        match self.verdict {
+            Verdict::Allow if capped => Self {
+                verdict: Verdict::Narrow,
+                reason: "task-ceiling".to_owned(),
+                advice: "the task was opened with a ceiling, and nothing raises that".to_owned(),
+                ..self
+            },
+            _ => self,
         }
     }
 

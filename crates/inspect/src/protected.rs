@@ -7,6 +7,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
+use model::intake::Accepts;
 use model::{ChangeKind, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +108,7 @@ pub struct Rule {
 pub struct Rules {
     rules: Vec<Rule>,
     patterns: Patterns,
+    accepts: Option<Accepts>,
 }
 
 impl Rules {
@@ -121,6 +123,17 @@ impl Rules {
         let reason = "git takes its hooks from here (core.hooksPath)".to_owned();
         self.push(Rule { class: Class::Hooks, reason }, Pattern::of_path(directory));
         self
+    }
+
+    /// Lets everything else than this wait for a person too.
+    #[must_use]
+    pub fn accepting(self, accepts: Accepts) -> Self {
+        Self { accepts: Some(accepts), ..self }
+    }
+
+    /// Returns what does not have to wait, where only some of it need not.
+    pub fn accepts(&self) -> Option<&Accepts> {
+        self.accepts.as_ref()
     }
 
     /// Returns the lines that a path matches, in the order of the list.

@@ -12,10 +12,13 @@ use crate::effect::Effect;
 use crate::enforcement::{Held, Shortfall};
 use crate::evidence::{Observed, Probe, StepTime, Teardown};
 use crate::grant::Grant;
-use crate::id::{ActionId, ApprovalId, TaskId};
+use crate::hold::HoldScope;
+use crate::id::{ActionId, ApprovalId, HoldId, TaskId};
+use crate::intake::Intake;
 use crate::os_text::OsText;
 use crate::outcome::{Ending, Usage};
 use crate::profile::Profile;
+use crate::stage::{Stage, StageGrant, StageWork};
 use crate::task::WorkspaceKey;
 use crate::units::Timestamp;
 
@@ -40,6 +43,31 @@ pub enum Event {
         owner: Principal,
         /// What it is for.
         title: Option<String>,
+    },
+    /// What is wanted of a task, from its opening on.
+    Intake {
+        /// All of it.
+        intake: Box<Intake>,
+    },
+    /// A request for a task was refused: it lacks something for its level.
+    IntakeRefused {
+        /// The request.
+        intake: Box<Intake>,
+        /// What it lacks, one sentence for each.
+        why: Vec<String>,
+    },
+    /// A stage of a task was passed.
+    Stage {
+        /// The stage.
+        stage: Stage,
+        /// How often the task came to a proposal, counted from one.
+        round: u32,
+        /// What was done in it.
+        work: StageWork,
+        /// What it might touch.
+        grant: StageGrant,
+        /// The digest of the record of the stage before it.
+        previous: Option<Digest>,
     },
     /// An action was asked for and parsed.
     Requested {
@@ -99,10 +127,37 @@ pub enum Event {
         /// In how many other ways it was tried until now.
         ways: u32,
     },
-    /// What was denied in a task was tried in too many ways: nothing runs in it until a person resumes it.
+    /// Nothing runs in a task until a person resumes it: a person wants that, or what was denied in it was tried in too
+    /// many ways.
     TaskFrozen {
         /// Why, for people.
         why: String,
+        /// The person; nothing when it was for what was tried.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
+    },
+    /// A person stopped something: nothing starts in it until that is lifted.
+    Held {
+        /// The hold.
+        hold: HoldId,
+        /// What it covers.
+        scope: HoldScope,
+        /// Who gave it.
+        by: Principal,
+        /// Why.
+        reason: String,
+        /// Why it may have been no person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        doubt: Option<String>,
+    },
+    /// What was held may start again.
+    HoldLifted {
+        /// The hold.
+        hold: HoldId,
+        /// Who lifted it.
+        by: Principal,
+        /// Why.
+        reason: String,
     },
     /// A person was asked.
     ApprovalAsked {
@@ -255,6 +310,9 @@ pub enum Event {
     TaskState {
         /// The state.
         state: crate::task::TaskState,
+        /// Who brought it there, where a person had to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        by: Option<Principal>,
     },
     /// A model was asked and answered; texts are kept by digest.
     ModelTurn {
@@ -417,12 +475,17 @@ macro_rules! names {
 
 names! {
     TaskOpened => "task-opened",
+    Intake => "intake",
+    IntakeRefused => "intake-refused",
+    Stage => "stage",
     Requested => "requested",
     Decided => "decided",
     TrialDecided => "trial-decided",
     DenialRemembered => "denial-remembered",
     DenialMet => "denial-met",
     TaskFrozen => "task-frozen",
+    Held => "held",
+    HoldLifted => "hold-lifted",
     ApprovalAsked => "approval-asked",
     ApprovalAskedAgain => "approval-asked-again",
     ApprovalNotAsked => "approval-not-asked",

@@ -102,6 +102,13 @@ id!(
     "an approval id"
 );
 
+id!(
+    /// Names one order of a person that nothing starts.
+    HoldId,
+    "hold",
+    "the id of a hold"
+);
+
 fn base32(random: [u8; 10]) -> String {
     let mut text = String::with_capacity(LENGTH);
     for chunk in random.chunks(5) {

@@ -322,6 +322,7 @@ impl Engine {
             self.close(approval, ApprovalState::Void, &why, now)?;
             return Ok(Yes::Void(why));
         }
+        let proposed = action.clone();
         let mut facts = self.facts(profile, &action)?;
         facts.approvals = self.approvals_of(approval, now);
         facts.owners = self.owners_of(approval);
@@ -330,7 +331,11 @@ impl Engine {
             Decision::Allow(yes) | Decision::Narrow(yes) => Some(yes.grant()),
             Decision::RequireApproval(_) | Decision::Deny(_) => None,
         };
-        if granted != self.trial_grant(stored)?.as_ref() || granted.is_none() {
+        let is_as_tried = match (granted, self.trial_grant(stored)?) {
+            (Some(granted), Some(tried)) => self.is_same_grant(&task.id, granted, &tried)?,
+            _ => false,
+        };
+        if !is_as_tried {
             let why = "policy does not let it be what was tried any longer".to_owned();
             self.close(approval, ApprovalState::Void, &why, now)?;
             return Ok(Yes::Void(why));
@@ -353,6 +358,7 @@ impl Engine {
             writer.set_approved(&stored.id, decision.record(), now.wall)?;
             if has_layer { writer.add_layer(&task.id, &stored.id) } else { Ok(()) }
         })?;
+        self.execution_of_trial(task, &proposed)?;
         Ok(Yes::Kept)
     }
 
@@ -382,6 +388,10 @@ impl Engine {
                 return Err(EngineError::Approval { approval: approval.id.clone(), why });
             }
             ended => return Ok(Some(format!("its task is {ended}"))),
+        }
+        if let Some(halt) = self.halt(task, &stored.request.principal)? {
+            let why = format!("waits: {}", halt.why());
+            return Err(EngineError::Approval { approval: approval.id.clone(), why });
         }
         if approval.untried.is_none() && stored.state != ActionState::Tried {
             return Ok(Some(format!("its trial is {}", stored.state.name())));

@@ -111,7 +111,9 @@ impl Engine {
         self.record(&about(&task.id), &Event::BaseMade { commit, by }, |writer, time| {
             writer.set_base(&task.id, &base, time)
         })?;
-        Ok(Task { base, state: TaskState::Open, ..task.clone() })
+        let task = Task { base, state: TaskState::Open, ..task.clone() };
+        self.begin_stages(&task)?;
+        Ok(task)
     }
 
     /// Sees to it that the current commit lies checked out in its place; returns it, the helper that did it, and the lock

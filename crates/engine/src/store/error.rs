@@ -140,6 +140,15 @@ pub enum StoreError {
     /// A request for a person's yes is not where this could be done with it: somebody was quicker.
     #[error("{approval} is {state} already")]
     Approval { approval: model::ApprovalId, state: model::ApprovalState },
+    /// A stage of a task that does not follow on the one before it: somebody was quicker.
+    #[error("the stage was not passed, because another one was meanwhile: {0}")]
+    Stages(String),
+    /// Nothing may start there.
+    #[error("{}", .0.why())]
+    Halted(Box<super::Halt>),
+    /// A hold that is not in force.
+    #[error("{hold} was lifted already")]
+    Lifted { hold: model::HoldId },
 }
 
 fn shown(path: &std::path::Path) -> String {

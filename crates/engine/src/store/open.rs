@@ -18,7 +18,7 @@ use crate::redaction::Redactor;
 
 /// What each version of the schema added to the one before. This build writes the last one, and brings an older
 /// database there when it opens it.
-const VERSIONS: [&str; 7] = [
+const VERSIONS: [&str; 9] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -26,6 +26,8 @@ const VERSIONS: [&str; 7] = [
     include_str!("schema-5.sql"),
     include_str!("schema-6.sql"),
     include_str!("schema-7.sql"),
+    include_str!("schema-8.sql"),
+    include_str!("schema-9.sql"),
 ];
 
 /// The schema that this build writes.

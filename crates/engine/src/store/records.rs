@@ -91,6 +91,18 @@ impl Reader<'_> {
         self.selected(&sql, [task.as_str()])
     }
 
+    /// Returns the records of the stages that a task passed, oldest first.
+    ///
+    /// # Errors
+    /// When they cannot be read, or one of them is not a record.
+    pub fn stages(&self, task: &TaskId) -> Result<Vec<Record>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM records WHERE task = ?1 AND action IS NULL AND event LIKE '{{\"event\":\"stage\",%' \
+             ORDER BY seq"
+        );
+        self.selected(&sql, [task.as_str()])
+    }
+
     /// Returns the records about an action, oldest first.
     ///
     /// # Errors

@@ -126,7 +126,7 @@ impl Writer<'_> {
     /// # Errors
     /// When there is no such task, or it cannot be written.
     pub fn set_task_state(&self, id: &TaskId, state: TaskState, now: Timestamp) -> Result<(), StoreError> {
-        let sql = "UPDATE tasks SET state = ?2, activated = iif(?2 = 'open', ?3, activated) WHERE id = ?1";
+        let sql = "UPDATE tasks SET state = ?2, frozen = NULL, activated = iif(?2 = 'open', ?3, activated) WHERE id = ?1";
         let changed = self.connection.prepare_cached(sql)?.execute(params![
             id.as_str(),
             state.to_string(),

@@ -42,7 +42,7 @@ fn heads_are_signed_by_themselves_and_the_record_holds_them_all() {
     append_many(&log, 5);
     append_many(&log, 300);
     append(&log, "nothing of note");
-    let ended = Event::TaskState { state: TaskState::Discarded };
+    let ended = Event::TaskState { state: TaskState::Discarded, by: None };
     drop(log.append(&subject(1), &ended, at(8)).unwrap());
     // A batch is signed once, as it leaves the record.
     assert_eq!(sizes(&store), [103, 403, 405]);
@@ -98,7 +98,7 @@ fn nothing_is_signed_or_appended_where_the_record_does_not_fit_its_heads() {
         let error = store.sign_head(at(9)).expect_err(edit);
         assert!(matches!(error, StoreError::SignedHeads { .. }), "{edit}: {error}");
         let before = log.head().unwrap();
-        let ended = Event::TaskState { state: TaskState::Stopped };
+        let ended = Event::TaskState { state: TaskState::Stopped, by: None };
         assert!(log.append(&subject(1), &ended, at(9)).is_err(), "{edit}");
         assert_eq!(log.head().unwrap(), before, "{edit}: nothing was appended");
     }

@@ -4,10 +4,12 @@
 //! Leaves to others: what a value means on this machine (whether a directory exists, a task is known).
 
 mod approvals;
+mod intake;
 mod manage;
 mod policy;
 mod record;
 mod result;
+mod stop;
 pub(crate) mod value;
 mod work;
 
@@ -20,6 +22,7 @@ pub use approvals::{
     ApprovalsApproveArgs, ApprovalsArgs, ApprovalsDenyArgs, ApprovalsListArgs, ApprovalsRenderArgs,
     ApprovalsRevokeArgs, ApprovalsShowArgs, ApprovalsVerb,
 };
+pub use intake::{AcceptanceOptions, BudgetOptions, TaskNewArgs};
 pub use manage::{
     ArtifactsArgs, ArtifactsGetArgs, ArtifactsListArgs, ArtifactsVerb, BwrapArgs, CompletionsArgs,
     ConfigArgs, ConfigCheckArgs, ConfigExplainArgs, ConfigVerb, DemoArgs, DoctorArgs, GcArgs,
@@ -31,11 +34,13 @@ pub use policy::{
 };
 pub use record::{
     AuditArgs, AuditCheckpointArgs, AuditExportArgs, AuditShowArgs, AuditVerb, AuditVerifyArgs, ExportFormat,
-    LogArgs, ShowArgs, TaskArgs, TaskListArgs, TaskNameArgs, TaskResumeArgs, TaskVerb, WhyArgs,
+    LogArgs, ShowArgs, TaskArgs, TaskFreezeArgs, TaskListArgs, TaskNameArgs, TaskResumeArgs, TaskVerb,
+    WhyArgs,
 };
 pub use result::{ApplyArgs, DiffArgs, DiscardArgs, ForkArgs, TaskChoice, UndoArgs};
+pub use stop::StopArgs;
 pub use value::{
-    ActionName, ApprovalName, ArgumentError, EnvSetting, InputSetting, Millicpus, Target, TaskName,
+    ActionName, ApprovalName, ArgumentError, EnvSetting, HoldName, InputSetting, Millicpus, Target, TaskName,
 };
 pub use work::{AgentArgs, ApplyMode, LimitOptions, ReproduceArgs, RunArgs, SandboxOptions, ShellArgs};
 
@@ -122,8 +127,10 @@ pub enum Verb {
     Shell(Box<ShellArgs>),
     /// Let a model work on a task; it may only propose
     Agent(Box<AgentArgs>),
-    /// List, show, resume or stop tasks
+    /// Open, list, show, resume, stop or freeze tasks
     Task(TaskArgs),
+    /// End what runs and let nothing start: everywhere, for a user or in a repository, until a person lifts that
+    Stop(StopArgs),
     /// Show what a task or one action changed
     Diff(DiffArgs),
     /// Write a task's changes to the directory
@@ -264,7 +271,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 47, "verbs without children");
+        assert_eq!(seen, 50, "verbs without children");
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
+use super::intake::TaskNewArgs;
 use super::result::TaskChoice;
-use super::value::{ActionName, TaskName, positive_duration};
+use super::value::{ActionName, TaskName, positive_duration, reason};
 
 /// Arguments of `task`.
 #[derive(Debug, Args)]
@@ -19,6 +20,8 @@ pub struct TaskArgs {
 /// What can be done with tasks.
 #[derive(Debug, Subcommand)]
 pub enum TaskVerb {
+    /// Open a task with what is wanted of it: ceiling, budget, deadline and what its result must be
+    New(Box<TaskNewArgs>),
     /// List the open tasks
     List(TaskListArgs),
     /// Show a task with its actions, its usage and its cost
@@ -29,6 +32,8 @@ pub enum TaskVerb {
     /// Stop a task; what runs in it is ended, and it can be resumed
     #[command(after_long_help = TASK_STOP_EXAMPLES)]
     Stop(TaskNameArgs),
+    /// Freeze a task: what runs in it is ended, and nothing runs until a person resumes it
+    Freeze(TaskFreezeArgs),
 }
 
 const TASK_SHOW_EXAMPLES: &str = "\
@@ -40,6 +45,26 @@ const TASK_STOP_EXAMPLES: &str = "\
 Examples:
   fumehood task stop
   fumehood task stop task-aaaaaaaaaaaaaaaa";
+
+const TASK_FREEZE_EXAMPLES: &str = "\
+Examples:
+  fumehood task freeze --reason 'it reads what it has no business with'
+  fumehood task freeze task-aaaaaaaaaaaaaaaa --reason 'wait for the review'
+
+A stopped task is resumed by anybody. A frozen one is resumed with `fumehood task resume` or thrown away with
+`fumehood discard` by a person alone, and nothing else starts in its directory meanwhile.";
+
+/// Arguments of `task freeze`.
+#[derive(Debug, Args)]
+#[command(after_long_help = TASK_FREEZE_EXAMPLES)]
+pub struct TaskFreezeArgs {
+    /// The task.
+    #[command(flatten)]
+    pub which: TaskChoice,
+    /// Why, for the record and for whoever is refused
+    #[arg(long, value_name = "TEXT", value_parser = reason)]
+    pub reason: String,
+}
 
 /// Arguments of `task show` and `task stop`.
 #[derive(Debug, Args)]

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use model::Bytes;
+use model::intake::{ChangeName, WorkLevel};
 use model::text::escape;
 use model::units::{UnitError, parse_duration};
 
@@ -38,6 +39,24 @@ pub enum ArgumentError {
     /// No id of an approval.
     #[error("`{}` is not the id of a request for a yes, nor the start of one: `fumehood approvals list` names them", escape(.0))]
     Approval(String),
+    /// No id of a hold.
+    #[error("`{}` is not the id of a hold, nor the start of one: `fumehood stop --list` names them", escape(.0))]
+    Hold(String),
+    /// No name of a user.
+    #[error("`{}` cannot be the name of a user: give the name that the system knows, up to 256 characters", escape(.0))]
+    User(String),
+    /// No reason.
+    #[error("a reason is 1 to {REASON_MAX} characters on one line: say why, for whoever is refused")]
+    Reason,
+    /// No level of work.
+    #[error("`{}` is not a level: give 1 (read only) to 6 (by itself within bounds)", escape(.0))]
+    Level(String),
+    /// No kind of change.
+    #[error("`{}` is not a kind of change: give `created`, `modified` or `deleted`", escape(.0))]
+    Change(String),
+    /// Words that say nothing, or more than anybody reads.
+    #[error("say what is wanted in 1 to {CLAIM_MAX} characters, without control characters but line ends")]
+    Claim,
     /// Neither a task nor an action.
     #[error("`{}` is neither a task nor an action: expected `task-…` or `act-…` as `fumehood log` lists them", escape(.0))]
     Target(String),
@@ -194,6 +213,13 @@ name!(
     Approval
 );
 
+name!(
+    /// A hold by its id, or by the start of one.
+    HoldName,
+    "hold-",
+    Hold
+);
+
 /// A task or one action of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -226,6 +252,63 @@ pub(crate) fn agent_name(text: &str) -> Result<String, ArgumentError> {
         Ok(text.to_owned())
     } else {
         Err(ArgumentError::Agent(text.to_owned()))
+    }
+}
+
+/// The most characters of a reason.
+const REASON_MAX: usize = 1000;
+
+/// Reads why somebody does something: one line that says anything at all.
+///
+/// # Errors
+/// When it is empty, long, or has characters that end a line.
+pub(crate) fn reason(text: &str) -> Result<String, ArgumentError> {
+    let fits = text.chars().count() <= REASON_MAX && !text.chars().any(char::is_control);
+    if fits && !text.trim().is_empty() { Ok(text.to_owned()) } else { Err(ArgumentError::Reason) }
+}
+
+/// The most characters of what is wanted.
+const CLAIM_MAX: usize = 8000;
+
+/// Reads what is wanted, in somebody's words.
+///
+/// # Errors
+/// When it is empty or long, or has control characters that are no line ends.
+pub(crate) fn claim(text: &str) -> Result<String, ArgumentError> {
+    let odd = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    let fits = text.chars().count() <= CLAIM_MAX && !text.chars().any(odd);
+    if fits && !text.trim().is_empty() { Ok(text.to_owned()) } else { Err(ArgumentError::Claim) }
+}
+
+/// Reads a level of work.
+///
+/// # Errors
+/// When there is no such level.
+pub(crate) fn work_level(text: &str) -> Result<WorkLevel, ArgumentError> {
+    let level = text.parse::<u8>().ok().and_then(|number| WorkLevel::try_from(number).ok());
+    level.ok_or_else(|| ArgumentError::Level(text.to_owned()))
+}
+
+/// Reads a kind of change.
+///
+/// # Errors
+/// When there is no such kind.
+pub(crate) fn change_name(text: &str) -> Result<ChangeName, ArgumentError> {
+    let all = [ChangeName::Created, ChangeName::Modified, ChangeName::Deleted];
+    let found = all.into_iter().find(|kind| kind.to_string() == text);
+    found.ok_or_else(|| ArgumentError::Change(text.to_owned()))
+}
+
+/// Reads the name of a user as the system has it.
+///
+/// # Errors
+/// When no user could have it.
+pub(crate) fn user_name(text: &str) -> Result<String, ArgumentError> {
+    let odd = |c: char| c.is_control() || c.is_whitespace() || matches!(c, ':' | '/');
+    if (1..=256).contains(&text.len()) && !text.chars().any(odd) {
+        Ok(text.to_owned())
+    } else {
+        Err(ArgumentError::User(text.to_owned()))
     }
 }
 

@@ -190,6 +190,7 @@ const AGENT_EXAMPLES: &str = "\
 Examples:
   fumehood agent \"fix the failing test in src/parser.rs\"
   fumehood agent --repo ~/src/project --model deepseek-v4-pro \"update the changelog\"
+  fumehood agent --task task-aaaaaaaaaaaaaaaa
   fumehood agent --replay session.jsonl \"fix the failing test\"
 
 The model key comes from DEEPSEEK_API_KEY or the file that `model.key_file` names. It never reaches a sandbox.";
@@ -199,8 +200,11 @@ The model key comes from DEEPSEEK_API_KEY or the file that `model.key_file` name
 #[command(after_long_help = AGENT_EXAMPLES)]
 pub struct AgentArgs {
     /// What is to be done, in your words
-    #[arg(value_name = "TASK")]
-    pub task: String,
+    #[arg(value_name = "TASK", required_unless_present = "within")]
+    pub task: Option<String>,
+    /// Work in this task, which `fumehood task new` opened for what is to be done, within its ceiling
+    #[arg(long = "task", id = "within", value_name = "ID", conflicts_with_all = ["task", "repo", "dirty"])]
+    pub within: Option<TaskName>,
     /// The repository; by default the one of the current directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub repo: Option<PathBuf>,

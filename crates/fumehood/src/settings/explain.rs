@@ -2,7 +2,7 @@
 
 use model::units::display_duration;
 
-use super::key::{AUDIT, LIMITS, MINIMUM, MODEL, PROFILE, TOP};
+use super::key::{AUDIT, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, TOP};
 use super::origin::Origin;
 use super::profile::{ResolvedProfile, limit_text};
 use super::resolved::{KeySource, Settings, SettingsError};
@@ -26,6 +26,10 @@ pub struct Row {
 /// Never for settings that were resolved: their profiles exist.
 pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
     let mut rows = top(settings);
+    rows.extend(settings.repositories.iter().map(|(directory, is)| {
+        let key = format!("repository.\"{}\".sensitivity", directory.to_string_lossy());
+        row(&key, &is.value.to_string(), &is.origin, about(REPOSITORY, "sensitivity"))
+    }));
     for name in settings.profile_names() {
         let resolved = settings.profile(Some(&name))?;
         rows.extend(profile(&name, &resolved));

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use model::Profile;
 use model::text::escape;
@@ -9,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::{
-    AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, ProfileSetting, REPOSITORY_TABLES, Setting, TOP,
+    AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, ProfileSetting, REPOSITORY, REPOSITORY_TABLES, Setting, TOP,
 };
 use super::nearest;
 use super::origin::{Place, Source};
@@ -69,6 +70,9 @@ pub enum ProblemKind {
     /// A profile has a name that could not be given on a command line.
     #[error("`{}` cannot be the name of a profile: use letters, digits, `_` and `-`", escape(.0))]
     ProfileName(String),
+    /// A repository is named by something that depends on where we stand, or that the repository itself says.
+    #[error("`{}` names no directory: write its path in full, `[repository.\"/path/of/the/repository\"]`", escape(.0))]
+    RepositoryPath(String),
     /// A repository's own file sets something that only the operator may set.
     #[error(
         "only the operator may set `{}`: a repository's own file may only tighten, with `[ceiling]` and `[minimum]`",
@@ -143,6 +147,7 @@ impl Reader<'_> {
                 "ceiling" => self.section(key, value, LIMITS, Setting::Ceiling),
                 "minimum" => self.section(key, value, MINIMUM, Setting::Minimum),
                 "profile" => self.profiles(value),
+                "repository" => self.repositories(value),
                 _ => {
                     let mut more = TABLES.map(str::to_owned).to_vec();
                     if self.source.is_repository() {
@@ -189,6 +194,23 @@ impl Reader<'_> {
                 self.problem(name.span(), ProblemKind::ProfileName(profile.to_owned()));
             } else {
                 self.profile(profile, value);
+            }
+        }
+    }
+
+    fn repositories(&mut self, value: &Spanned<DeValue<'_>>) {
+        let Some(table) = self.table("repository", value) else { return };
+        for (name, value) in table {
+            let directory = PathBuf::from(name.get_ref().as_ref());
+            if !directory.is_absolute() {
+                self.problem(name.span(), ProblemKind::RepositoryPath(name.get_ref().to_string()));
+                continue;
+            }
+            let at = format!("repository.\"{}\"", name.get_ref());
+            let Some(table) = self.table(&at, value) else { continue };
+            for (name, value) in table {
+                let wrap = |is| Setting::Repository(directory.clone(), is);
+                self.entry(&at, name, value, REPOSITORY, wrap, &[]);
             }
         }
     }
@@ -253,7 +275,7 @@ impl Reader<'_> {
     }
 }
 
-const TABLES: [&str; 5] = ["model", "audit", "ceiling", "minimum", "profile"];
+const TABLES: [&str; 6] = ["model", "audit", "ceiling", "minimum", "profile", "repository"];
 
 fn names<T>(keys: &[Key<T>]) -> Vec<String> {
     keys.iter().map(|key| key.name.to_owned()).collect()
@@ -261,7 +283,6 @@ fn names<T>(keys: &[Key<T>]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::path::PathBuf;
     use std::time::Duration;
 
     use model::{Bytes, Level};
@@ -357,6 +378,7 @@ mod tests {
             "run_as = 1\n",
             "[model]\nbase_url = \"https://attacker.example\"\n",
             "[profile.wide]\nmemory = \"99GiB\"\n",
+            "[repository.\"/\"]\nsensitivity = \"public\"\n",
         ] {
             let answer = problems(repository(text)).join("");
             assert!(answer.contains("only the operator may set"), "{text}: {answer}");

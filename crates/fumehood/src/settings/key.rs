@@ -5,6 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::intake::Sensitivity;
 use model::limits::DiskMode;
 use model::{Bytes, Level, LimitKind, Limits, UnlistedProgram};
 
@@ -33,6 +34,8 @@ pub enum Setting {
     Minimum(MinimumSetting),
     /// Part of a profile of the operator's own.
     Profile(String, ProfileSetting),
+    /// How sensitive the repository in a directory is.
+    Repository(PathBuf, Sensitivity),
 }
 
 /// Which model, and how it is reached.
@@ -206,6 +209,15 @@ pub(super) const AUDIT: &[Key<AuditSetting>] = &[Key {
     form: Form::Path,
     about: "The file that each signed head of the record is appended to. It vouches for something only where who can write the state directory cannot change it.",
     make: |value| value.path().map(AuditSetting::AnchorFile),
+}];
+
+/// Keys of `[repository."/DIRECTORY"]`.
+pub(super) const REPOSITORY: &[Key<Sensitivity>] = &[Key {
+    name: "sensitivity",
+    form: Form::Sensitivity,
+    about: "How sensitive the repositories in this directory are: it bounds the level of tasks. What nobody says is \
+            restricted.",
+    make: |value| value.sensitivity(),
 }];
 
 /// Keys of `[minimum]` and `[profile.NAME.minimum]`.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use model::intake::Sensitivity;
 use model::text::escape;
 
 use super::environment::Environment;
@@ -40,6 +41,8 @@ pub struct Settings {
     pub minimum: Vec<Sourced<MinimumSetting>>,
     /// Parts of the operator's own profiles; a later one goes before an earlier one.
     pub profiles: BTreeMap<String, Vec<Sourced<ProfileSetting>>>,
+    /// How sensitive what is in a directory is.
+    pub repositories: BTreeMap<PathBuf, Sourced<Sensitivity>>,
 }
 
 /// Which model, and how it is reached.
@@ -191,6 +194,13 @@ impl Settings {
         self
     }
 
+    /// Returns how sensitive a directory is: as the highest of all that is said of it and of what it is in. What nobody says
+    /// anything of is restricted.
+    pub fn sensitivity_of(&self, directory: &Path) -> Sensitivity {
+        let said = self.repositories.iter().filter(|(of, _)| directory.starts_with(of));
+        said.map(|(_, sensitivity)| sensitivity.value).max().unwrap_or_default()
+    }
+
     fn built_in(environment: &Environment) -> Self {
         let state_dir = environment.xdg("XDG_STATE_HOME", ".local/state").map(|dir| dir.join("fumehood"));
         Self {
@@ -208,6 +218,7 @@ impl Settings {
             ceiling: Vec::new(),
             minimum: Vec::new(),
             profiles: BTreeMap::new(),
+            repositories: BTreeMap::new(),
         }
     }
 
@@ -234,6 +245,9 @@ impl Settings {
             }
             Setting::Ceiling(value) => self.ceiling.push(Sourced { value, origin }),
             Setting::Minimum(value) => self.minimum.push(Sourced { value, origin }),
+            Setting::Repository(directory, value) => {
+                self.repositories.insert(directory, Sourced { value, origin });
+            }
             Setting::Profile(name, value) => {
                 self.profiles.entry(name).or_default().push(Sourced { value, origin });
             }
@@ -309,6 +323,26 @@ mod tests {
         assert_eq!(settings.state_dir.value.to_str(), Some("/home/ada/.local/state/fumehood"));
         let nowhere = Settings::resolve(Vec::new(), &Environment::default(), Vec::new());
         assert!(matches!(nowhere, Err(SettingsError::NoStateDir)));
+    }
+
+    #[test]
+    fn how_sensitive_a_repository_is_comes_from_the_operator_and_unknown_is_the_highest() {
+        let text = "[repository.\"/src\"]\nsensitivity = \"internal\"\n[repository.\"/src/keys\"]\nsensitivity = \"confidential\"\n\
+                    [repository.\"/src/open\"]\nsensitivity = \"public\"\n";
+        let settings = Settings::resolve(vec![file("f.toml", text)], &home(), Vec::new()).expect("resolves");
+        let is = |path: &str| settings.sensitivity_of(Path::new(path));
+        assert_eq!((is("/src/a"), is("/src/keys/b")), (Sensitivity::Internal, Sensitivity::Confidential));
+        assert_eq!(is("/src/open"), Sensitivity::Internal, "no entry lowers another one");
+        assert_eq!((is("/other"), is("/src-2")), (Sensitivity::Restricted, Sensitivity::Restricted));
+        for wrong in [
+            "[repository.\"src\"]\nsensitivity = \"public\"\n",
+            "[repository.\"https://example.org/r.git\"]\nsensitivity = \"public\"\n",
+            "[repository.\"/src\"]\nsensitivity = \"low\"\n",
+            "[repository.\"/src\"]\nsensitive = true\n",
+            "[repository]\nsensitivity = \"public\"\n",
+        ] {
+            assert!(SettingsFile::parse(wrong, Source::Operator("f.toml".into())).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::key::{AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, TOP};
+use super::key::{AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, TOP};
 
 /// Returns the JSON schema of the operator's settings file.
 pub fn schema() -> Json {
@@ -24,6 +24,13 @@ pub fn schema() -> Json {
         "additionalProperties": table(profile, "A profile of your own."),
     });
     top.insert("profile".to_owned(), profiles);
+    let repositories = json!({
+        "type": "object",
+        "description": "How sensitive the repositories in a directory are.",
+        "propertyNames": {"pattern": "^/"},
+        "additionalProperties": table(properties(REPOSITORY), "What the operator says of the repositories there."),
+    });
+    top.insert("repository".to_owned(), repositories);
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "fumehood.toml",
@@ -79,6 +86,7 @@ mod tests {
             "[audit]\nanchor_file = \"/mnt/heads\"\n",
             "[ceiling]\nmemory = 1024\ncpus = 1.5\ndisk = \"4 GiB\"\nfiles = 3\ndisk_mode = \"memory\"\n",
             "[minimum]\nmemory_and_cpu = \"hard\"\n[profile.ci]\nbased_on = \"strict\"\n[profile.ci.minimum]\n",
+            "[repository.\"/src\"]\nsensitivity = \"internal\"\n",
         ] {
             assert!(agrees(good), "{good}");
         }
@@ -96,6 +104,8 @@ mod tests {
             "[profile.ci]\nbased_on = \"ci\"\n",
             "model = 1\n",
             "[audit]\nanchor_file = \"heads\"\n",
+            "[repository.\"src\"]\nsensitivity = \"internal\"\n",
+            "[repository.\"/src\"]\nsensitivity = \"secret\"\n",
         ] {
             assert!(!agrees(bad), "{bad}");
         }

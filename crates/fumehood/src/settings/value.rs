@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::intake::Sensitivity;
 use model::limits::DiskMode;
 use model::text::escape;
 use model::{Bytes, Level, UnlistedProgram};
@@ -72,6 +73,8 @@ pub(super) enum Form {
     DiskMode,
     /// What becomes of an action that tries a program which is not listed.
     UnlistedProgram,
+    /// How sensitive something is.
+    Sensitivity,
 }
 
 impl Form {
@@ -87,6 +90,9 @@ impl Form {
             Self::Cpus => "a number of processors: write for example `2` or `0.5`",
             Self::Level => "a level: write `\"hard\"`, `\"watched\"` or `\"absent\"`",
             Self::DiskMode => "a disk mode: write `\"memory\"` or `\"disk\"`",
+            Self::Sensitivity => {
+                "how sensitive it is: write `\"public\"`, `\"internal\"`, `\"confidential\"` or `\"restricted\"`"
+            }
             Self::UnlistedProgram => "what to do about an unlisted program: write `\"refuse\"` or `\"end\"`",
         }
     }
@@ -111,6 +117,7 @@ impl Form {
             Self::Cpus => json!({"type": "number", "exclusiveMinimum": 0}),
             Self::Level => json!({"enum": ["absent", "watched", "hard"]}),
             Self::DiskMode => json!({"enum": ["memory", "disk"]}),
+            Self::Sensitivity => json!({"enum": ["public", "internal", "confidential", "restricted"]}),
             Self::UnlistedProgram => json!({"enum": ["refuse", "end"]}),
         }
     }
@@ -179,6 +186,16 @@ impl Value {
     pub(super) fn millicpus(&self) -> Result<u32, ValueError> {
         let number = self.digits(Form::Cpus)?.parse::<Millicpus>();
         number.map(|cpus| cpus.0).map_err(|_| Form::Cpus.error(self))
+    }
+
+    pub(super) fn sensitivity(&self) -> Result<Sensitivity, ValueError> {
+        match self.words(Form::Sensitivity)? {
+            "public" => Ok(Sensitivity::Public),
+            "internal" => Ok(Sensitivity::Internal),
+            "confidential" => Ok(Sensitivity::Confidential),
+            "restricted" => Ok(Sensitivity::Restricted),
+            _ => Err(Form::Sensitivity.error(self)),
+        }
     }
 
     pub(super) fn level(&self) -> Result<Level, ValueError> {

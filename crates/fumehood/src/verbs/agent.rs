@@ -48,15 +48,43 @@ pub(super) fn agent(
     let asked = context.settings.profile(args.profile.as_deref())?.asked(&args.limits).profile;
     let engine = &context.engine()?;
     learn_key(engine, &source);
-    let workspace = workspace(context, args.repo.as_deref())?;
-    let owner = context.principal();
-    let task = if args.dirty {
-        engine.open_task(&workspace, &owner, Some(&args.task), Base::Live)?
-    } else {
-        engine.open_task_at_commit(&workspace, &owner, Some(&args.task))?
-    };
-    let started = Started { turns: args.max_turns, asked, from_commit: !args.dirty, wait: args.wait };
+    let (workspace, task) = place(context, engine, args)?;
+    let from_commit = args.within.is_none() && !args.dirty;
+    let started = Started { turns: args.max_turns, asked, from_commit, wait: args.wait };
     work(context, engine, &workspace, task, source, started, args.apply)
+}
+
+/// Returns the task to work in, and where that is: the one that is named, or a new one.
+fn place(context: &Context<'_>, engine: &Engine, args: &AgentArgs) -> Result<(Workspace, Task), CliError> {
+    let owner = context.principal();
+    if let Some(named) = &args.within {
+        let task = engine.store().read(|reader| reader.find_task(named.as_str()))?;
+        if let Some(halt) = engine.is_halted(&task)? {
+            return Err(CliError::Cannot(halt.why()));
+        }
+        return Ok((same_workspace(context, &task)?, task));
+    }
+    let workspace = workspace(context, args.repo.as_deref())?;
+    engine.refuse_held(&workspace, &owner)?;
+    let text = args.task.as_deref();
+    let task = if args.dirty {
+        engine.open_task(&workspace, &owner, text, Base::Live)?
+    } else {
+        engine.open_task_at_commit(&workspace, &owner, text)?
+    };
+    Ok((workspace, task))
+}
+
+/// Returns the workspace of a task, when it is the directory that it was opened on.
+fn same_workspace(context: &Context<'_>, task: &Task) -> Result<Workspace, CliError> {
+    let workspace = context.workspace(Some(task.workspace.path.as_path()))?;
+    if workspace.key == task.workspace {
+        return Ok(workspace);
+    }
+    Err(CliError::Cannot(format!(
+        "`{}` is another directory now than the one that {} was opened on",
+        task.workspace.path, task.id
+    )))
 }
 
 /// Sees to it that the model key is in nothing that is kept, whoever says it.
@@ -88,13 +116,7 @@ pub(super) fn resume(context: &Context<'_>, args: &TaskResumeArgs) -> Result<Exi
     let started = Started { wait: args.wait, ..Started::of(engine, &task)? };
     let source = ModelSource::choose(context, args.replay.as_deref())?;
     learn_key(engine, &source);
-    let workspace = context.workspace(Some(task.workspace.path.as_path()))?;
-    if workspace.key != task.workspace {
-        return Err(CliError::Cannot(format!(
-            "`{}` is another directory now than the one that {} was opened on",
-            task.workspace.path, task.id
-        )));
-    }
+    let workspace = same_workspace(context, &task)?;
     work(context, engine, &workspace, task, source, started, None)
 }
 
@@ -183,7 +205,7 @@ fn ready(
         TaskState::Stopped => engine.set_task_state(&task.id, TaskState::Open)?,
         TaskState::Frozen => {
             refuse_agents(engine, "resume a frozen task")?;
-            engine.thaw(&task)?;
+            engine.thaw(&task, &context.principal())?;
         }
         _ => {}
     }

@@ -213,6 +213,7 @@ fn with_directories(path: &WorkspacePath) -> Vec<WorkspacePath> {
 /// Says what would be done.
 fn looked_at(engine: &Engine, task: &Task, extent: &Extent) -> Result<ApplyDocument, CliError> {
     let review = engine.review(task, Scope::ToApply { include_ignored: extent.include_ignored })?;
+    engine.previewed(task, &review.report.changes)?;
     let (free, held) = review.inspection.without_what_is_held();
     let wanted = |path: &WorkspacePath| extent.only.matches(path);
     let named = |held: &&Held| extent.protected.contains(&held.change.path) && held.person_may_release();

@@ -65,6 +65,10 @@ fn find(context: &Context<'_>, engine: &Engine, args: &DiffArgs) -> Result<Found
     };
     let task = choose(context, engine, &TaskChoice { task, workspace: args.workspace.clone() })?;
     let review = engine.review(&task, Scope::All)?;
+    if engine.intake(&task.id)?.is_some() {
+        let to_apply = engine.review(&task, Scope::ToApply { include_ignored: false })?;
+        engine.shown(&task, &to_apply.report.changes)?;
+    }
     let stack = engine.stack(&task, &review.layers)?;
     let held_back = review.inspection.held().iter().map(inspect::Held::record).collect();
     let (changes, unlisted) = (review.report.changes, review.report.unlisted);

@@ -15,6 +15,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod history;
+mod intake;
 mod keep;
 mod launch;
 mod look;
@@ -28,6 +29,7 @@ mod run;
 mod secrets;
 mod signals;
 mod sink;
+mod stop;
 mod task;
 mod terminal;
 mod user;
@@ -56,11 +58,14 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
         Verb::Demo(args) => demo::demo(global, console, &environment, &args),
         Verb::Bwrap(args) => bwrap::bwrap(&context(global)?, &args),
         Verb::Task(args) => match args.verb {
+            TaskVerb::New(args) => intake::new(&context(global)?, &args),
             TaskVerb::List(args) => task::list(&context(global)?, &args),
             TaskVerb::Show(args) => task::show(&context(global)?, &args.which),
             TaskVerb::Resume(args) => agent::resume(&context(global)?, &args),
             TaskVerb::Stop(args) => task::stop(&context(global)?, &args.which),
+            TaskVerb::Freeze(args) => task::freeze(&context(global)?, &args),
         },
+        Verb::Stop(args) => stop::stop(&context(global)?, &args),
         Verb::Reproduce(args) => reproduce::reproduce(&context(global)?, &args),
         Verb::Doctor(args) => doctor::doctor(&context(global)?, &args),
         Verb::Apply(args) => apply::apply(&context(global)?, &args),

@@ -10,11 +10,11 @@ use model::task::{Task, TaskState};
 use super::ancestry::refuse_agents;
 use super::context::Context;
 use super::look::rows;
-use crate::args::{TaskChoice, TaskListArgs};
+use crate::args::{TaskChoice, TaskFreezeArgs, TaskListArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::render;
-use crate::output::shape::{TaskDocument, TaskRow, TasksDocument};
+use crate::output::shape::{IntakePart, StagePart, TaskDocument, TaskRow, TasksDocument};
 
 /// Returns the task that is named, or the open one of the workspace.
 pub(super) fn choose(context: &Context<'_>, engine: &Engine, which: &TaskChoice) -> Result<Task, CliError> {
@@ -34,7 +34,7 @@ pub(super) fn list(context: &Context<'_>, args: &TaskListArgs) -> Result<Exit, C
     let engine = context.engine()?;
     let workspace = args.workspace.as_deref().map(|dir| context.workspace(Some(dir))).transpose()?;
     let tasks = engine.store().read(|reader| reader.tasks())?;
-    let is_live = |state| matches!(state, TaskState::Open | TaskState::Stopped);
+    let is_live = |state| matches!(state, TaskState::Open | TaskState::Stopped | TaskState::Frozen);
     let tasks = tasks
         .into_iter()
         .filter(|overview| args.all || is_live(overview.task.state))
@@ -68,6 +68,12 @@ pub(super) fn show(context: &Context<'_>, which: &TaskChoice) -> Result<Exit, Cl
         actions.iter().filter_map(|action| action.usage).map(|usage| usage.cpu_time).sum::<Duration>();
     let mut document = TaskDocument {
         log: rows(&engine, &task.id, false)?,
+        intake: engine.intake(&task.id)?.map(|stored| IntakePart::of(&stored.intake)),
+        stage: engine.stage_of(&task.id)?.map(|end| StagePart {
+            stage: end.stage(),
+            round: end.round(),
+            without_work: end.without_work(),
+        }),
         task: row(task, actions.len() as u64),
         prompt_cache_hit_tokens: 0,
         prompt_cache_miss_tokens: 0,
@@ -100,6 +106,24 @@ pub(super) fn stop(context: &Context<'_>, which: &TaskChoice) -> Result<Exit, Cl
     Ok(Exit::Success)
 }
 
+/// Freezes a task, and waits for the end of what runs in it.
+pub(super) fn freeze(context: &Context<'_>, args: &TaskFreezeArgs) -> Result<Exit, CliError> {
+    let engine = context.engine()?;
+    let task = choose(context, &engine, &args.which)?;
+    refuse_agents(&engine, "freeze a task")?;
+    let progress = context.console.progress("waiting for the end of what runs");
+    engine.freeze(&task, &context.principal(), &args.reason)?;
+    drop(progress);
+    let actions = engine.store().read(|reader| reader.actions(&task.id))?.len() as u64;
+    let id = task.id.clone();
+    let frozen = row(Task { state: TaskState::Frozen, ..task }, actions);
+    context.console.answer(&frozen, |_| String::new());
+    context
+        .console
+        .say(&format!("fumehood: {id} is frozen; a person goes on with it by `fumehood task resume {id}`"));
+    Ok(Exit::Success)
+}
+
 /// Opens a stopped task again, so that commands can be run in it.
 pub(super) fn reopen(context: &Context<'_>, engine: &Engine, task: Task) -> Result<Exit, CliError> {
     match task.state {
@@ -107,7 +131,7 @@ pub(super) fn reopen(context: &Context<'_>, engine: &Engine, task: Task) -> Resu
         TaskState::Stopped => engine.set_task_state(&task.id, TaskState::Open)?,
         TaskState::Frozen => {
             refuse_agents(engine, "resume a frozen task")?;
-            engine.thaw(&task)?;
+            engine.thaw(&task, &context.principal())?;
         }
         state => return Err(CliError::Cannot(format!("{} is {state}: it cannot go on", task.id))),
     }

@@ -37,10 +37,23 @@ pub(crate) const VERBS: &[Verb] = &[
         profile: true,
         ..PLAIN
     },
+    Verb {
+        name: "task new",
+        words: &["--outcome", "x", "--level", "2", "--dirty"],
+        profile: true,
+        ..ON_A_WORKSPACE
+    },
     Verb { name: "task list", ..ON_A_WORKSPACE },
     Verb { name: "task show", names: &["TASK"], ..ON_A_WORKSPACE },
     Verb { name: "task resume", words: &["TASK"], names: &["TASK"], ..PLAIN },
     Verb { name: "task stop", names: &["TASK"], ..ON_A_WORKSPACE },
+    Verb {
+        name: "task freeze",
+        words: &["--reason", "x"],
+        names: &["TASK", "--reason", "x"],
+        ..ON_A_WORKSPACE
+    },
+    Verb { name: "stop", words: &["--list"], ..PLAIN },
     Verb { name: "diff", names: &["ACTION"], ..ON_A_WORKSPACE },
     Verb { name: "apply", names: &["TASK"], ..ON_A_WORKSPACE },
     Verb { name: "discard", names: &["TASK"], ..ON_A_WORKSPACE },

@@ -132,7 +132,7 @@ fn tasks_are_listed_stopped_resumed_and_discarded() {
     let task = tasks["tasks"][0]["task"].as_str().expect("an id").to_owned();
     fits("task", &bench.json(&["task", "show", "--json"]));
     let mut running = bench.start(&["run", "--", "sleep", "60"]);
-    while bench.json(&["log", "--json"])["log"].as_array().is_none_or(|rows| rows.len() < 2) {
+    while bench.json(&["log", "--json"])["log"][1]["ending"] != "runs" {
         std::thread::sleep(std::time::Duration::from_millis(50));
     }
     let stopped = bench.json(&["task", "stop", "--json"]);

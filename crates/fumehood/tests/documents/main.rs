@@ -8,13 +8,17 @@ use std::time::Duration;
 use fumehood::exit::Exit;
 use fumehood::output::shape::{
     ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow, ConflictRow,
-    DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow,
-    ProblemRow, ProblemsDocument, Ran, ReproduceDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
-    differences, schemas, why,
+    DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HoldRow, HostFact, IntakePart,
+    LogDocument, LogRow, ProblemRow, ProblemsDocument, Ran, ReproduceDocument, StagePart, StopDocument,
+    TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, differences, schemas, why,
 };
 use fumehood::output::{Paint, render};
 use model::action::Principal;
 use model::event::{Event, Verdict};
+use model::grant::WorkspaceAccess;
+use model::hold::HoldScope;
+use model::intake::{Acceptance, Budget, Ceiling, ChangeName, Intake, Sensitivity, WorkLevel};
+use model::stage::Stage;
 use model::task::TaskState;
 use model::text::is_hidden;
 use model::{Ending, LimitKind, TaskId, Timestamp};
@@ -92,6 +96,10 @@ fn every_document_fits_its_schema() {
     for document in &documents {
         fits("reproduce", &reproduce_document(document));
     }
+    let refused = TaskNewDocument { task: None, intake: intake_part(), lacks: vec![HOSTILE.to_owned()] };
+    fits("task-new", &refused);
+    fits("task-new", &TaskNewDocument { task: Some(task_row()), ..refused });
+    fits("stop", &hold_document());
     fits("undo", &UndoDocument { task: task_row().task, layers: vec![id()] });
     fits("diff", &diff_document());
     fits("doctor", &doctor_document(true));
@@ -141,6 +149,9 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
         shown.push(render::log(&[LogRow::of(&document)], Paint::PLAIN));
     }
     shown.push(render::task(&task_document(Vec::new()), Paint::PLAIN));
+    let refused = TaskNewDocument { task: None, intake: intake_part(), lacks: vec![HOSTILE.to_owned()] };
+    shown.push(render::task_refused(&refused, Paint::PLAIN));
+    shown.push(render::stopped(&hold_document(), Paint::PLAIN));
     shown.push(render::tasks(&TasksDocument { tasks: vec![task_row()] }, Paint::PLAIN));
     let document = diff_document();
     shown.push(render::diff(&document.patch, &document.held_back, Paint::PLAIN));
@@ -244,9 +255,58 @@ fn task_row() -> TaskRow {
     }
 }
 
+/// What was wanted of a task, in hostile words.
+fn intake_part() -> IntakePart {
+    IntakePart::of(&Intake {
+        user: Principal::User(HOSTILE.to_owned()),
+        agent: Some(HOSTILE.to_owned()),
+        repository: model::OsText::literal("/w"),
+        branch: Some(HOSTILE.to_owned()),
+        sensitivity: Sensitivity::default(),
+        outcome: Some(HOSTILE.to_owned()),
+        ceiling: Ceiling {
+            level: WorkLevel::BOUNDED,
+            workspace: WorkspaceAccess::ReadOnly,
+            network: true,
+            limits: model::Profile::strict().limits,
+        },
+        budget: Budget { actions: Some(1), processor_time: Some(Duration::from_secs(1)), tokens: Some(1) },
+        deadline: Some(Timestamp::from_nanos(0)),
+        acceptance: Acceptance {
+            paths: vec![HOSTILE.to_owned()],
+            kinds: [ChangeName::Deleted].into(),
+            tests: vec![vec![HOSTILE.to_owned()]],
+            artifacts: vec![HOSTILE.to_owned()],
+        },
+    })
+}
+
+fn hold_document() -> StopDocument {
+    let hold = |scope| model::Hold {
+        id: model::HoldId::from_random([3; 10]),
+        scope,
+        reason: HOSTILE.to_owned(),
+        by: Principal::User(HOSTILE.to_owned()),
+        since: Timestamp::from_nanos(0),
+    };
+    let directory = HoldScope::Directory(model::OsText::literal("/w\u{1b}[2J"));
+    let scopes = [HoldScope::All, HoldScope::User(HOSTILE.to_owned()), directory];
+    StopDocument {
+        holds: scopes.map(hold).into_iter().map(HoldRow::of).collect(),
+        ended: vec![task_row().task],
+        lifted: None,
+    }
+}
+
 fn task_document(log: Vec<LogRow>) -> TaskDocument {
     TaskDocument {
         task: task_row(),
+        intake: Some(intake_part()),
+        stage: Some(StagePart {
+            stage: Stage::Review,
+            round: 2,
+            without_work: vec![Stage::Inspection, Stage::Verification],
+        }),
         log,
         prompt_cache_hit_tokens: 1,
         prompt_cache_miss_tokens: 2,

@@ -14,13 +14,14 @@ use crate::identities::{Identities, NEED_RECOVERY};
 use crate::{KILLS, alone, rounds, say};
 
 /// Every named step, by its part of the path.
-const STEPS: [&str; 20] = [
+const STEPS: [&str; 21] = [
     "decision: the action has its place",
     "build: its directories are made",
     "build: its control groups are made",
     "build: its store is made",
     "build: the launcher is started",
     "build: the prober has tried everything",
+    "decision: it is about to be on the record",
     "decision: it is on the record",
     "run: the start is on the record",
     "run: the command is told to start",

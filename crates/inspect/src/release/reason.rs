@@ -27,6 +27,11 @@ pub enum Reason {
         /// Why paths like it are protected.
         because: String,
     },
+    /// It is not among what the task may change.
+    NotAccepted {
+        /// Why.
+        because: String,
+    },
     /// It holds a credential.
     Credential {
         /// What it holds, and how that was seen.
@@ -78,6 +83,7 @@ impl Reason {
         match self {
             Self::Protected { class, .. } => class.code(),
             Self::Credential { .. } => CREDENTIAL,
+            Self::NotAccepted { .. } => "not-accepted",
             Self::SetId => "set-id",
             Self::Special => "special-file",
             Self::LinkOut { .. } => "link-out",
@@ -96,7 +102,7 @@ impl Reason {
             Self::Protected { class, .. } | Self::LinkToProtected { class, .. } => {
                 *class != Class::GitInternals
             }
-            Self::NestedRepository { .. } | Self::Credential { .. } => true,
+            Self::NestedRepository { .. } | Self::Credential { .. } | Self::NotAccepted { .. } => true,
             Self::SetId | Self::Special | Self::LinkOut { .. } | Self::Unreadable => false,
             Self::Contains { .. } | Self::Within { .. } | Self::TooMany { .. } => false,
         }
@@ -117,6 +123,7 @@ impl Reason {
             Self::Credential { because } => {
                 format!("a credential ({because}), which later actions of the task do not see")
             }
+            Self::NotAccepted { because } => because.clone(),
             Self::SetId => "it has a set-user-id, set-group-id or sticky bit: take the bit away".to_owned(),
             Self::Special => {
                 "it is a pipe, a socket or a device, and only files, directories and links leave".to_owned()
@@ -233,6 +240,8 @@ impl Look<'_> {
         let credential = credential.map(|why| Reason::Credential { because: (*why).to_owned() });
         let mut reasons: Vec<Reason> = credential.into_iter().collect();
         reasons.extend(self.protected(change));
+        let because = self.rules.accepts().and_then(|accepts| accepts.refuses(change));
+        reasons.extend(because.map(|because| Reason::NotAccepted { because }));
         if let Some(directory) = self.nested.around(&change.path)? {
             reasons.push(Reason::NestedRepository { directory });
         }

@@ -8,8 +8,8 @@ use model::event::Verdict;
 use model::text::escape;
 
 use super::super::shape::{
-    ArtifactsDocument, ConfigDocument, GcDocument, LogRow, ProblemsDocument, Ran, TaskDocument, TaskRow,
-    TasksDocument, UndoDocument,
+    ArtifactsDocument, ConfigDocument, GcDocument, IntakePart, LogRow, ProblemsDocument, Ran, StopDocument,
+    TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument,
 };
 use super::super::style::Paint;
 use super::table::{Cell, Page, table};
@@ -31,6 +31,32 @@ pub fn tasks(document: &TasksDocument, paint: Paint) -> String {
         ]
     });
     table(&rows.collect::<Vec<_>>(), paint)
+}
+
+/// Lists what is stopped, after what was ended for it.
+pub fn stopped(document: &StopDocument, paint: Paint) -> String {
+    let mut text = String::new();
+    for task in &document.ended {
+        text.push_str(&format!("ended what ran in {}\n", paint.name(task)));
+    }
+    if document.holds.is_empty() {
+        return text + "nothing is stopped\n";
+    }
+    let rows = document.holds.iter().map(|hold| {
+        let what = match (&hold.user, &hold.directory) {
+            (Some(user), _) => format!("what {user} works on"),
+            (_, Some(directory)) => String::from_utf8_lossy(directory.as_bytes()).into_owned(),
+            (None, None) => "everything".to_owned(),
+        };
+        vec![
+            Cell::painted(hold.hold.as_str(), |p, t| p.name(t)),
+            Cell::plain(moment(hold.since)),
+            Cell::plain(&hold.by),
+            Cell::plain(what),
+            Cell::plain(&hold.reason),
+        ]
+    });
+    text + &table(&rows.collect::<Vec<_>>(), paint)
 }
 
 /// Shows one task with its actions.
@@ -59,7 +85,57 @@ pub fn task(document: &TaskDocument, paint: Paint) -> String {
     if hit + miss + out > 0 {
         page.line("tokens", &format!("{} in ({hit} from the cache), {out} out", hit + miss));
     }
+    if let Some(intake) = &document.intake {
+        wanted(&mut page, intake);
+    }
+    if let Some(stage) = &document.stage {
+        let empty: Vec<String> = stage.without_work.iter().map(ToString::to_string).collect();
+        let empty =
+            if empty.is_empty() { String::new() } else { format!("; nothing done in {}", empty.join(", ")) };
+        page.line("stage", &format!("{}, round {}{empty}", stage.stage, stage.round));
+    }
     page.finish() + "\n" + &log(&document.log, paint)
+}
+
+/// Says why a request for a task was refused.
+pub fn task_refused(document: &TaskNewDocument, _: Paint) -> String {
+    let lines = document.lacks.iter().map(|lacks| format!("refused: {}\n", escape(lacks)));
+    lines.collect()
+}
+
+/// Shows what was wanted of a task.
+fn wanted(page: &mut Page, intake: &IntakePart) {
+    let joined = |words: &[String]| words.iter().map(|word| escape(word)).collect::<Vec<_>>().join(", ");
+    page.line("claim", &escape(intake.claimed_outcome.as_deref().unwrap_or("nothing said")));
+    let writes = if intake.writes { "" } else { ", read only" };
+    let network = if intake.network { "network as policy lets it" } else { "no network" };
+    page.line(
+        "ceiling",
+        &format!("level {}{writes}, {network}, on what is {}", intake.level, intake.sensitivity),
+    );
+    for (label, word) in [("agent", &intake.agent), ("branch", &intake.branch)] {
+        word.iter().for_each(|word| page.line(label, &escape(word)));
+    }
+    intake.deadline.iter().for_each(|deadline| page.line("deadline", &moment(*deadline)));
+    let budget = [
+        intake.max_actions.map(|most| counted(most, "action")),
+        intake.max_processor_time_ms.map(|most| format!("{} of processor", span(most))),
+        intake.max_tokens.map(|most| counted(most, "token")),
+    ];
+    let budget: Vec<String> = budget.into_iter().flatten().collect();
+    if !budget.is_empty() {
+        page.line("budget", &budget.join(", "));
+    }
+    let tests: Vec<String> = intake.tests.iter().filter_map(|test| test.last().cloned()).collect();
+    let lists = [
+        ("may change", &intake.paths),
+        ("kinds", &intake.kinds),
+        ("to green", &tests),
+        ("artifacts", &intake.artifacts),
+    ];
+    for (label, words) in lists.into_iter().filter(|(_, words)| !words.is_empty()) {
+        page.line(label, &joined(words));
+    }
 }
 
 /// Lists actions.

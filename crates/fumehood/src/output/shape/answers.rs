@@ -5,6 +5,7 @@ use std::time::Duration;
 use model::action::Principal;
 use model::enforcement::{Held, Shortfall};
 use model::evidence::{Probe, Teardown};
+use model::stage::Stage;
 use model::task::TaskState;
 use model::{ActionId, OsText, TaskId, Timestamp};
 use schemars::JsonSchema;
@@ -12,7 +13,7 @@ use serde::Serialize;
 
 use super::schemas as schema;
 use super::{
-    ActionDocument, ChangePart, InspectionPart, Moment, Name, Ran, State, milliseconds, moment,
+    ActionDocument, ChangePart, InspectionPart, IntakePart, Moment, Name, Ran, State, milliseconds, moment,
     moment_or_none,
 };
 
@@ -43,13 +44,14 @@ pub struct TasksDocument {
     pub tasks: Vec<TaskRow>,
 }
 
-/// One task: a line of `task list --json`, and the answer of `fork --json`, `discard --json` and `task stop --json`.
+/// One task: a line of `task list --json`, and the answer of `fork --json`, `discard --json`,
+/// `task stop --json` and `task freeze --json`.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct TaskRow {
     /// The task.
     #[schemars(with = "String")]
     pub task: TaskId,
-    /// `open`, `stopped`, `applied` or `discarded`.
+    /// `open`, `stopped`, `frozen`, `applied` or `discarded`.
     #[schemars(with = "String")]
     pub state: TaskState,
     /// The workspace directory.
@@ -76,6 +78,10 @@ pub struct TaskDocument {
     /// The task.
     #[serde(flatten)]
     pub task: TaskRow,
+    /// What was wanted of it when it was opened; `null` when nobody said that.
+    pub intake: Option<IntakePart>,
+    /// The stage that it passed last; `null` when it has none.
+    pub stage: Option<StagePart>,
     /// Its actions, oldest first.
     pub log: Vec<LogRow>,
     /// Tokens of the prompts that the server had in its cache.
@@ -88,6 +94,19 @@ pub struct TaskDocument {
     #[serde(serialize_with = "milliseconds")]
     #[schemars(with = "f64")]
     pub cpu_time_ms: Duration,
+}
+
+/// Where a task stands among its stages.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct StagePart {
+    /// The stage that it passed last.
+    #[schemars(with = "String")]
+    pub stage: Stage,
+    /// How often it came to a proposal.
+    pub round: u32,
+    /// Stages that were passed without their work.
+    #[schemars(with = "Vec<String>")]
+    pub without_work: Vec<Stage>,
 }
 
 /// `log --json`.

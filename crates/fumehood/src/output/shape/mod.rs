@@ -9,10 +9,12 @@ mod answers;
 mod approval;
 mod audit;
 mod demo;
+mod intake;
 mod policy;
 mod policy_tools;
 mod reproduce;
 mod schemas;
+mod stop;
 mod why;
 
 use std::time::Duration;
@@ -32,7 +34,7 @@ pub use agent::{AgentDocument, AgentEnd, AgentFailure, Refused, SandboxUse};
 pub use answers::{
     ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow, ConflictRow,
     DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow,
-    ProblemRow, ProblemsDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
+    ProblemRow, ProblemsDocument, StagePart, TaskDocument, TaskRow, TasksDocument, UndoDocument,
 };
 pub use approval::{
     AnswerDocument, AnswerPart, ApprovalPart, ApprovalRow, ApprovalsDocument, DossierDocument, MeasuredPart,
@@ -40,6 +42,7 @@ pub use approval::{
 };
 pub use audit::{CheckpointDocument, KeyDocument};
 pub use demo::{DemoCheck, DemoDocument};
+pub use intake::{IntakePart, TaskNewDocument};
 pub use policy::{
     AskedPart, EffectRow, FindingKind, FindingRow, PolicyAnswer, PolicyCheckDocument, PolicyDocument,
     VariablePart, WayBack,
@@ -52,6 +55,7 @@ pub use policy_tools::{
 };
 pub use reproduce::{Difference, ReproduceDocument, differences};
 pub use schemas::schemas;
+pub use stop::{HoldRow, StopDocument};
 pub use why::{Cause, HIDDEN_STAYS, WhyDocument, why};
 
 /// The schema of an argument or a path.

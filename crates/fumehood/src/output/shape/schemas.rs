@@ -12,8 +12,8 @@ use super::{
     CheckpointDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument,
     ErrorDocument, ExplainDocument, GcDocument, KeyDocument, LogDocument, Name, PolicyCheckDocument,
     PolicyDiffDocument, PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument, ReplayDocument,
-    ReproduceDocument, StatsDocument, SuggestDocument, TaskDocument, TaskRow, TasksDocument, UndoDocument,
-    WhyDocument,
+    ReproduceDocument, StatsDocument, StopDocument, SuggestDocument, TaskDocument, TaskNewDocument, TaskRow,
+    TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -49,7 +49,9 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("policy-suggest", of::<SuggestDocument>()),
         ("policy-test", of::<PolicyTestDocument>()),
         ("reproduce", of::<ReproduceDocument>()),
+        ("stop", of::<StopDocument>()),
         ("task", of::<TaskDocument>()),
+        ("task-new", of::<TaskNewDocument>()),
         ("task-list", of::<TasksDocument>()),
         ("task-row", of::<TaskRow>()),
         ("undo", of::<UndoDocument>()),

@@ -182,7 +182,16 @@ impl Job<'_> {
                     call::park(self, &proposal, &made);
                 }
                 FromAgent::Message { message } => self.keep(&message, watch)?,
-                FromAgent::Turn(turn) => self.keep_turn(&turn)?,
+                FromAgent::Turn(turn) => {
+                    self.keep_turn(&turn)?;
+                    // A model is asked for nothing more where no action could start.
+                    if let Some(halt) = self.engine.is_halted(&self.task)? {
+                        self.context
+                            .console
+                            .say_always(&format!("fumehood: the agent is stopped: {}", halt.why()));
+                        return Ok(End::Stopped);
+                    }
+                }
                 FromAgent::Progress(progress) => watch.waits(&super::report::waiting(&progress)),
                 FromAgent::Finished { summary } => return Ok(End::Finished { summary }),
                 FromAgent::Failed(failure) => return Ok(End::Failed(failure)),
