@@ -154,6 +154,7 @@ rows! {
     Forked "forked" => EntityManagement 1 "Create", Informational Success, "task";
     TaskState "task-state" => EntityManagement 3 "Update", Informational Success, "task";
     ModelTurn "model-turn" => ApiActivity 99 "Ask model", Informational Success, "model";
+    RecordRead "record-read" => EntityManagement 2 "Read", Informational Success, "content";
     BaseMade "base-made" => EntityManagement 1 "Create", Informational Success, "base";
     AgentStarted "agent-started" => ApplicationLifecycle 3 "Start", Informational Success, "agent";
     AgentConfined "agent-confined" => ApplicationLifecycle 99 "Confine", Informational Success, "agent";

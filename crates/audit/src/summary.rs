@@ -106,6 +106,7 @@ pub(crate) fn summary(event: &Event) -> String {
         Event::Forked { from, layers } => format!("from {from} with {}", counted(layers.len(), "layer")),
         Event::TaskState { state, by: None } => state.to_string(),
         Event::TaskState { state, by: Some(by) } => format!("{state} by {}", principal(by)),
+        Event::RecordRead { class, by } => format!("{class} by {}", principal(by)),
         Event::ModelTurn { model, tokens, .. } => {
             let prompt = tokens.prompt_cache_hit.saturating_add(tokens.prompt_cache_miss);
             let (hit, out) = (tokens.prompt_cache_hit, tokens.completion);

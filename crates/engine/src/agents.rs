@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use gate::Reading;
 use model::event::{Event, TokenUsage};
 use model::evidence::Probe;
 use model::task::Task;
@@ -140,13 +141,14 @@ impl Engine {
     ///
     /// # Errors
     /// When the state cannot be read, or the key of contexts is gone.
-    pub fn context_of(&self, action: &StoredAction) -> Result<Option<Context>, EngineError> {
+    pub(crate) fn context_of(&self, reading: &Reading) -> Result<Option<Context>, EngineError> {
         let read = |reader: &Reader<'_>| {
-            let own = reader.is_of_a_call(&action.id)?;
-            Ok(if own { reader.records_of_task(&action.task)? } else { Vec::new() })
+            let own = reader.is_of_a_call(reading.action())?;
+            Ok(if own { reader.records_of_task(reading.task())? } else { Vec::new() })
         };
         let records = self.store().read(read)?;
-        let asked = records.iter().position(|record| record.subject.action.as_ref() == Some(&action.id));
+        let asked =
+            records.iter().position(|record| record.subject.action.as_ref() == Some(reading.action()));
         // An agent proposes after one turn and before the next.
         let before = records.iter().take(asked.unwrap_or(0)).rev();
         let mut turns = before.filter_map(|record| match record.parse_event() {

@@ -21,6 +21,7 @@ use crate::facts::{Approval, Facts, Halted, Remembered};
 use crate::obligation::Obligation;
 use crate::policy::{Policy, Ruling};
 use crate::question::{Question, questions_of};
+use crate::reading::Reading;
 use crate::rule::Remedy;
 use crate::said::{Quorums, Said, largest, with_covered};
 use crate::settled::{Cause, Cited, Refusal, Settled};
@@ -239,6 +240,18 @@ impl Gate {
         layers.iter().all(|layer| layer.policy.leaves_free(&request, layer.whose.must_permit()))
     }
 
+    /// Decides whether somebody may read content that is kept beside the record.
+    pub fn decide_reading(&self, mut reading: Reading) -> Decision<Reading> {
+        let settled = match reading.principal() {
+            Principal::User(_) | Principal::Agent(_) => self.settle(&mut reading, Quorums::new()),
+            Principal::Engine => {
+                let what = reading.to_string();
+                Settled::no(&[Refusal { what, effect: None, cause: Cause::WrongPrincipal }])
+            }
+        };
+        settled.into_decision(self.digest, reading, None)
+    }
+
     fn decide_action(&self, action: Action, facts: &Facts, service: Option<&str>) -> Decision {
         if action.grant().profile.name != facts.profile.name {
             return self.refuse(action, Cause::OtherProfile);
@@ -434,6 +447,24 @@ impl Case for ActionCase<'_> {
 
     fn narrow(&mut self, obligation: Obligation) -> bool {
         obligation.narrow(&mut self.grant, &self.facts.profile, &self.action.request().tool)
+    }
+}
+
+impl Case for Reading {
+    fn about(&self) -> About<'_> {
+        About::Reading(self)
+    }
+
+    fn questions(&self) -> Vec<Question<'_>> {
+        vec![Question::ReadRecord(self)]
+    }
+
+    fn remembered(&self, _: &Effect) -> Option<&Remembered> {
+        None
+    }
+
+    fn narrow(&mut self, _: Obligation) -> bool {
+        false
     }
 }
 

@@ -21,6 +21,7 @@ mod heads;
 mod obligation;
 mod policy;
 mod question;
+mod reading;
 mod rule;
 mod said;
 mod settled;
@@ -41,5 +42,6 @@ pub use facts::{Approval, Classes, Facts, Halted, OtherAction, Progress, Remembe
 pub use gate::{Gate, LayerOf};
 pub use policy::{Policy, SCHEMA};
 pub use question::controls;
+pub use reading::Reading;
 pub use said::Said;
 pub use trace::{LayerAnswer, LayerSays, LiftedBy, Traced, TracedRule};

@@ -17,6 +17,7 @@ use model::{
 
 use crate::apply::Apply;
 use crate::facts::{Classes, Facts, OtherAction, Progress};
+use crate::reading::Reading;
 
 /// The class of a path that nobody has looked at.
 const UNCLASSIFIED: &str = "unclassified";
@@ -51,6 +52,8 @@ pub(crate) enum Question<'a> {
     Try,
     /// May these changes be written to the host?
     Apply(&'a Apply),
+    /// May this content be read later?
+    ReadRecord(&'a Reading),
 }
 
 /// A limit that is asked to be wider than the profile's.
@@ -233,6 +236,7 @@ impl Question<'_> {
             Self::UseTerminal => "use-terminal",
             Self::Try => "try",
             Self::Apply(_) => "apply",
+            Self::ReadRecord(_) => "read-record",
         }
     }
 }
@@ -262,6 +266,7 @@ impl fmt::Display for Question<'_> {
             Self::UseTerminal => f.write_str("use a terminal"),
             Self::Try => f.write_str("be tried on a throwaway layer"),
             Self::Apply(apply) => apply.fmt(f),
+            Self::ReadRecord(reading) => reading.fmt(f),
         }
     }
 }

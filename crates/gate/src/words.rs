@@ -13,6 +13,7 @@ use model::{Action, Effect, Grant, OsText, Place, Quorum, WorkspacePath};
 use crate::apply::Apply;
 use crate::facts::{Classes, Progress};
 use crate::question::{Question, Widening, access_name, classes_or_unknown, is_in_workspace};
+use crate::reading::Reading;
 use crate::said::Quorums;
 
 /// What the questions about one thing have in common.
@@ -27,6 +28,8 @@ pub(crate) enum About<'a> {
     },
     /// Changes for the host.
     Apply(&'a Apply),
+    /// Content that is kept.
+    Reading(&'a Reading),
 }
 
 /// Says that a question could not be put; then nothing is permitted.
@@ -61,6 +64,7 @@ impl Types {
             "Control",
             "Database",
             "Dataset",
+            "Content",
         ];
         Self(names.into_iter().filter_map(|name| Some((name, name.parse().ok()?))).collect())
     }
@@ -96,6 +100,7 @@ impl<'a> About<'a> {
         match self {
             Self::Action { action, .. } => &action.request().principal,
             Self::Apply(apply) => apply.principal(),
+            Self::Reading(reading) => reading.principal(),
         }
     }
 
@@ -103,6 +108,7 @@ impl<'a> About<'a> {
         match self {
             Self::Action { action, .. } => &action.start().workspace,
             Self::Apply(apply) => apply.workspace(),
+            Self::Reading(reading) => reading.workspace(),
         }
     }
 }
@@ -123,6 +129,7 @@ fn resource(question: &Question<'_>, about: About<'_>) -> Result<(EntityUid, Ent
         | Question::Change { path, .. }
         | Question::ShowCredential(path) => path_resource(path, about.workspace()),
         Question::Effect { effect, .. } => object(effect, about.workspace()),
+        Question::ReadRecord(reading) => alone("Content", reading.class().name()),
         Question::UseNetwork => alone("Network", "host"),
         Question::JoinNetwork { action, .. } => alone("Network", action.as_str()),
         Question::WidenLimit(Widening { limit, .. }) => alone("Limit", limit),
@@ -209,6 +216,7 @@ fn context(question: &Question<'_>, about: About<'_>, given: &Quorums) -> Result
             ("classes".to_owned(), set(apply.classes())),
             ("kinds".to_owned(), set(apply.kinds())),
         ]),
+        About::Reading(reading) => pairs.push(("own".to_owned(), boolean(reading.is_own()))),
     }
     match (question, about) {
         (Question::Start { argv, .. }, About::Action { action, .. }) => {
@@ -424,6 +432,7 @@ mod tests {
         ask_all(Principal::Engine, Tool::Run { argv: vec![os(b"git")] }, Some("git"));
         asked.insert(fits_apply(&schema));
         asked.insert(fits_try(&schema));
+        asked.insert(fits_reading(&schema));
         let groups: BTreeSet<&EntityUid> = schema.action_groups().collect();
         let known = schema.actions().filter(|action| !groups.contains(action));
         let known: BTreeSet<String> = known.map(|action| action.id().unescaped().to_owned()).collect();
@@ -433,6 +442,23 @@ mod tests {
     fn fits_try(schema: &Schema) -> String {
         let action = action(Principal::Agent("m".to_owned()), Tool::Run { argv: vec![os(b"make")] });
         fits(schema, &Question::Try, About::Action { action: &action, grant: &everything() })
+    }
+
+    fn fits_reading(schema: &Schema) -> String {
+        let workspace = model::task::WorkspaceKey { path: os(b"/ws"), device: 1, inode: 1 };
+        let owner = Principal::User("ada".to_owned());
+        let task = model::task::Task {
+            id: TaskId::from_random([0; 10]),
+            workspace,
+            base: Base::Live,
+            owner: owner.clone(),
+            title: None,
+            state: model::task::TaskState::Open,
+            opened: Timestamp::from_nanos(0),
+        };
+        let class = model::ContentClass::Context;
+        let reading = Reading::new(owner, &task, &ActionId::from_random([0; 10]), class);
+        fits(schema, &Question::ReadRecord(&reading), About::Reading(&reading))
     }
 
     fn fits_apply(schema: &Schema) -> String {

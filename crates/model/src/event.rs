@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::action::{Principal, StartingPoint};
 use crate::approval::{ApprovalAnswer, ApprovalState};
 use crate::change::Change;
+use crate::content::ContentClass;
 use crate::digest::Digest;
 use crate::effect::Effect;
 use crate::enforcement::{Held, Shortfall};
@@ -328,6 +329,13 @@ pub enum Event {
         /// Tokens in, of which were cached, and out.
         tokens: TokenUsage,
     },
+    /// Somebody read content that is kept about an action.
+    RecordRead {
+        /// The class.
+        class: ContentClass,
+        /// Who.
+        by: Principal,
+    },
     /// A commit was checked out for a task, which starts from there.
     BaseMade {
         /// The commit's full name.
@@ -504,6 +512,7 @@ names! {
     Forked => "forked",
     TaskState => "task-state",
     ModelTurn => "model-turn",
+    RecordRead => "record-read",
     BaseMade => "base-made",
     AgentStarted => "agent-started",
     AgentConfined => "agent-confined",

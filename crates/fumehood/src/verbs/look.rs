@@ -1,7 +1,7 @@
 //! `log`, `show` and `why`: what is known of actions, from the record.
 
 use engine::store::{ActionState, LayerState, StoredAction};
-use engine::{Engine, Moment};
+use engine::{Engine, Moment, Unread};
 use model::{ActionId, TaskId, Timestamp};
 
 use super::context::Context;
@@ -37,7 +37,8 @@ pub(super) fn show(context: &Context<'_>, args: &ShowArgs) -> Result<Exit, CliEr
     let engine = context.engine()?;
     let action = choose_action(context, &engine, args.action.as_ref(), args.workspace.as_deref())?;
     if args.output {
-        for kept in engine.output(&action.task, &action.id)? {
+        let output = engine.read_output(&context.principal(), &action)?;
+        for kept in output.map_err(|unread| refused(&unread, &action))? {
             context.console.print_bytes(&kept.bytes);
         }
         return Ok(Exit::Success);
@@ -50,6 +51,11 @@ pub(super) fn show(context: &Context<'_>, args: &ShowArgs) -> Result<Exit, CliEr
     Ok(Exit::Success)
 }
 
+fn refused(unread: &Unread, action: &StoredAction) -> CliError {
+    let Unread { reason, advice } = unread;
+    CliError::Cannot(format!("policy does not let you read that of {} ({reason}): {advice}", action.id))
+}
+
 /// Writes what the model had been sent when it asked for an action.
 fn show_context(context: &Context<'_>, engine: &Engine, action: &StoredAction) -> Result<Exit, CliError> {
     let none = || {
@@ -58,7 +64,8 @@ fn show_context(context: &Context<'_>, engine: &Engine, action: &StoredAction) -
             action.id
         ))
     };
-    let sent = engine.context_of(action)?.ok_or_else(none)?;
+    let sent = engine.read_context(&context.principal(), action)?;
+    let sent = sent.map_err(|unread| refused(&unread, action))?.ok_or_else(none)?;
     if !sent.is_whole {
         context
             .console

@@ -176,3 +176,26 @@ fn what_was_given_a_secret_is_not_run_again_with_what_stands_for_it() {
         "{answer:?}"
     );
 }
+
+#[test]
+fn each_reading_of_what_was_printed_is_decided_and_on_the_record() {
+    let bench = Bench::new();
+    assert_eq!(bench.run(&["run", "-q", "--", "echo", "words"]).code, Some(0));
+    let readings =
+        || bench.run(&["audit", "show"]).out.lines().filter(|line| line.contains(" record-read ")).count();
+    assert_eq!(
+        (bench.run(&["show"]).code, readings()),
+        (Some(0), 0),
+        "what the record itself says is no content"
+    );
+    assert_eq!((bench.run(&["show", "--output"]).out.as_str(), readings()), ("words\n", 1));
+    let rules = bench.run(&["policy", "show", "default"]).out
+        + "@id(\"closed\") @reason(\"outputs-are-closed\") @advice(\"ask ada\") @person_may_allow(\"false\")\n\
+           forbid (principal, action == Action::\"read-record\", resource == Content::\"output\");\n";
+    let file = bench.path("home/closed.cedar");
+    fs::write(&file, rules).expect("writes");
+    bench.settings(&format!("policy = \"{}\"\n", file.display()));
+    let closed = bench.run(&["show", "--output"]);
+    assert_eq!((closed.code, closed.out.as_str(), readings()), (Some(125), "", 1), "{closed:?}");
+    assert!(closed.err.contains("outputs-are-closed") && closed.err.contains("ask ada"), "{closed:?}");
+}
