@@ -33,6 +33,11 @@ impl Roles {
         Self(accounts)
     }
 
+    /// Returns the accounts that have a role; nothing for the one that everybody has.
+    pub fn people(&self, role: &str) -> Option<BTreeSet<u32>> {
+        (role != PERSON).then(|| self.0.get(role).cloned().unwrap_or_default())
+    }
+
     /// Tells whether somebody has a role.
     pub fn has(&self, account: u32, role: &str) -> bool {
         role == PERSON || self.0.get(role).is_some_and(|accounts| accounts.contains(&account))

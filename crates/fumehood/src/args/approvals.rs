@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 
 use super::policy::{RequestChoice, RulesChoice};
-use super::value::ApprovalName;
+use super::value::{ApprovalName, TaskName};
 
 /// Arguments of `approvals`.
 #[derive(Debug, Args)]
@@ -20,7 +20,7 @@ pub enum ApprovalsVerb {
     List(ApprovalsListArgs),
     /// Show what a request is about: what was asked, what it did when it was tried, and the way back
     Show(ApprovalsShowArgs),
-    /// Say yes to exactly one request
+    /// Say yes to exactly the requests that are named
     Approve(ApprovalsApproveArgs),
     /// Say no to a request
     Deny(ApprovalsDenyArgs),
@@ -68,20 +68,26 @@ const APPROVALS_APPROVE_EXAMPLES: &str = "\
 Examples:
   fumehood approvals approve apr-aaaaaaaaaaaaaaaa
   fumehood approvals approve apr-aaaa --yes --reason 'read the patch'
+  fumehood approvals approve apr-aaaa apr-bbbb apr-cccc
+  fumehood approvals approve --all-of task-aaaa
 
 A yes covers one exact action, once, until it expires. What was tried is not run again: the layer that was shown becomes
 the task's. What was not tried runs when the same request is made again. When anything that it was asked on has changed
-meanwhile, the yes is worth nothing, and it has to be asked for again. No answer is taken from what an agent started.
+meanwhile, the yes is worth nothing, and it has to be asked for again. Of several requests each is listed with what it did,
+one question is asked for all, and each gets an answer of its own: one that is void keeps no other back. No answer is taken from what an agent started.
 Exit code 0 when the yes counts, 1 when it does not.";
 
 /// Arguments of `approvals approve`.
 #[derive(Debug, Args)]
 #[command(after_long_help = APPROVALS_APPROVE_EXAMPLES)]
 pub struct ApprovalsApproveArgs {
-    /// The request
-    #[arg(value_name = "APPROVAL")]
-    pub approval: ApprovalName,
-    /// Do not show it and ask first
+    /// The requests
+    #[arg(value_name = "APPROVAL", required_unless_present = "all_of", conflicts_with = "all_of")]
+    pub approvals: Vec<ApprovalName>,
+    /// Every request of this task that waits for a person; they are listed, and a question is asked at the terminal
+    #[arg(long, value_name = "TASK", conflicts_with = "yes")]
+    pub all_of: Option<TaskName>,
+    /// Do not show them and ask first
     #[arg(short = 'y', long)]
     pub yes: bool,
     /// Why, for the record

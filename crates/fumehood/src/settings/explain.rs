@@ -2,8 +2,8 @@
 
 use model::units::display_duration;
 
-use super::key::{AUDIT, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, TOP};
-use super::origin::Origin;
+use super::key::{AUDIT, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, ROLE, RoleSetting, TOP};
+use super::origin::{Origin, Sourced};
 use super::profile::{ResolvedProfile, limit_text};
 use super::resolved::{KeySource, Settings, SettingsError};
 
@@ -34,6 +34,7 @@ pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
         let resolved = settings.profile(Some(&name))?;
         rows.extend(profile(&name, &resolved));
     }
+    rows.extend(settings.roles.iter().flat_map(|(name, parts)| role(name, parts)));
     Ok(rows)
 }
 
@@ -94,6 +95,19 @@ fn profile(name: &str, resolved: &ResolvedProfile) -> Vec<Row> {
     let unlisted =
         row(&format!("profile.{name}.{key}"), &unlisted, resolved.origin(key), about(PROFILE, key));
     limits.chain(levels).chain([unlisted]).collect()
+}
+
+fn role(name: &str, parts: &[Sourced<RoleSetting>]) -> Vec<Row> {
+    let one = |part: &Sourced<RoleSetting>| {
+        let (key, value) = match &part.value {
+            RoleSetting::People(people) => {
+                ("people", people.iter().map(ToString::to_string).collect::<Vec<_>>())
+            }
+            RoleSetting::Groups(groups) => ("groups", groups.clone()),
+        };
+        row(&format!("role.{name}.{key}"), &value.join(", "), &part.origin, about(ROLE, key))
+    };
+    parts.iter().map(one).collect()
 }
 
 fn row(key: &str, value: &str, origin: &Origin, about: &'static str) -> Row {

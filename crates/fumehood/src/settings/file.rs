@@ -5,12 +5,14 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use model::Profile;
+use model::quorum::{PERSON, is_role};
 use model::text::escape;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::{
-    AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, ProfileSetting, REPOSITORY, REPOSITORY_TABLES, Setting, TOP,
+    AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, ProfileSetting, REPOSITORY, REPOSITORY_TABLES, ROLE,
+    RoleSetting, Setting, TOP,
 };
 use super::nearest;
 use super::origin::{Place, Source};
@@ -70,6 +72,12 @@ pub enum ProblemKind {
     /// A profile has a name that could not be given on a command line.
     #[error("`{}` cannot be the name of a profile: use letters, digits, `_` and `-`", escape(.0))]
     ProfileName(String),
+    /// A role has a name that policy could not ask for, or is the one that everybody has.
+    #[error(
+        "`{}` cannot be the name of a role: use small letters, digits and `-`; everybody has the role `person`",
+        escape(.0)
+    )]
+    RoleName(String),
     /// A repository is named by something that depends on where we stand, or that the repository itself says.
     #[error("`{}` names no directory: write its path in full, `[repository.\"/path/of/the/repository\"]`", escape(.0))]
     RepositoryPath(String),
@@ -147,6 +155,7 @@ impl Reader<'_> {
                 "ceiling" => self.section(key, value, LIMITS, Setting::Ceiling),
                 "minimum" => self.section(key, value, MINIMUM, Setting::Minimum),
                 "profile" => self.profiles(value),
+                "role" => self.roles(value),
                 "repository" => self.repositories(value),
                 _ => {
                     let mut more = TABLES.map(str::to_owned).to_vec();
@@ -239,6 +248,26 @@ impl Reader<'_> {
         }
     }
 
+    fn roles(&mut self, value: &Spanned<DeValue<'_>>) {
+        let Some(table) = self.table("role", value) else { return };
+        for (name, value) in table {
+            let role = name.get_ref().as_ref();
+            if !is_role(role) || role == PERSON {
+                self.problem(name.span(), ProblemKind::RoleName(role.to_owned()));
+                continue;
+            }
+            let at = format!("role.{role}");
+            let Some(table) = self.table(&at, value) else { continue };
+            if table.is_empty() {
+                let place = self.source.place(self.text, name.span().start);
+                self.settings.push((Setting::Role(role.to_owned(), RoleSetting::People(Vec::new())), place));
+            }
+            for (name, value) in table {
+                self.entry(&at, name, value, ROLE, |part| Setting::Role(role.to_owned(), part), &[]);
+            }
+        }
+    }
+
     fn check_base(&mut self, value: &Spanned<DeValue<'_>>) {
         if let DeValue::String(base) = value.get_ref()
             && !Profile::built_in().iter().any(|profile| profile.name == base.as_ref())
@@ -275,7 +304,7 @@ impl Reader<'_> {
     }
 }
 
-const TABLES: [&str; 6] = ["model", "audit", "ceiling", "minimum", "profile", "repository"];
+const TABLES: [&str; 7] = ["model", "audit", "ceiling", "minimum", "profile", "role", "repository"];
 
 fn names<T>(keys: &[Key<T>]) -> Vec<String> {
     keys.iter().map(|key| key.name.to_owned()).collect()
@@ -378,6 +407,7 @@ mod tests {
             "run_as = 1\n",
             "[model]\nbase_url = \"https://attacker.example\"\n",
             "[profile.wide]\nmemory = \"99GiB\"\n",
+            "[role.release-manager]\npeople = [\"ada\"]\n",
             "[repository.\"/\"]\nsensitivity = \"public\"\n",
         ] {
             let answer = problems(repository(text)).join("");

@@ -2,6 +2,7 @@
 //!
 //! The parser, the list of valid keys in errors, the JSON schema and `config explain` all read these tables.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -34,8 +35,28 @@ pub enum Setting {
     Minimum(MinimumSetting),
     /// Part of a profile of the operator's own.
     Profile(String, ProfileSetting),
+    /// Who has a role.
+    Role(String, RoleSetting),
     /// How sensitive the repository in a directory is.
     Repository(PathBuf, Sensitivity),
+}
+
+/// Who has a role. All that is said of it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RoleSetting {
+    /// These people.
+    People(Vec<Account>),
+    /// Everybody in these groups.
+    Groups(Vec<String>),
+}
+
+/// An account of the system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Account {
+    /// By its name.
+    Name(String),
+    /// By its number.
+    Number(u32),
 }
 
 /// Which model, and how it is reached.
@@ -131,6 +152,15 @@ pub enum ProfileSetting {
     Minimum(MinimumSetting),
     /// What becomes of an action that tries a program which is not listed.
     UnlistedProgram(UnlistedProgram),
+}
+
+impl fmt::Display for Account {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => f.write_str(name),
+            Self::Number(number) => number.fmt(f),
+        }
+    }
 }
 
 /// One key: `T` is what it sets.
@@ -256,6 +286,22 @@ pub(super) const PROFILE: &[Key<ProfileSetting>] = &[
         about: "With a list of programs, what another one that is tried does to the action: it is always refused, and \
                 `end` ends the action.",
         make: |value| value.unlisted_program().map(ProfileSetting::UnlistedProgram),
+    },
+];
+
+/// Keys of `[role.NAME]`.
+pub(super) const ROLE: &[Key<RoleSetting>] = &[
+    Key {
+        name: "people",
+        form: Form::Accounts,
+        about: "Who has the role: names or numbers of accounts.",
+        make: |value| value.accounts().map(RoleSetting::People),
+    },
+    Key {
+        name: "groups",
+        form: Form::Groups,
+        about: "Groups of the system: everybody in one of them has the role.",
+        make: |value| value.groups().map(RoleSetting::Groups),
     },
 ];
 

@@ -15,6 +15,9 @@ use super::resolved::{Settings, SettingsError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Locations(pub Vec<PathBuf>);
 
+/// The machine's file.
+pub(super) const MACHINE_FILE: &str = "/etc/fumehood/fumehood.toml";
+
 /// More than any settings file needs; what is larger is something else.
 const LARGEST: u64 = 1 << 20;
 
@@ -23,7 +26,7 @@ impl Locations {
     pub fn usual(environment: &Environment) -> Self {
         let user =
             environment.xdg("XDG_CONFIG_HOME", ".config").map(|dir| dir.join("fumehood/fumehood.toml"));
-        Self([Some(PathBuf::from("/etc/fumehood/fumehood.toml")), user].into_iter().flatten().collect())
+        Self([Some(PathBuf::from(MACHINE_FILE)), user].into_iter().flatten().collect())
     }
 
     /// Reads the files that are there.

@@ -4,6 +4,7 @@
 //! never widens, whoever wrote it. A repository's own file can hold nothing else.
 //! Leaves to others: reading the repository's file out of its base commit, and what a value means to the sandbox.
 
+mod accounts;
 mod environment;
 mod explain;
 mod file;
@@ -13,9 +14,11 @@ mod origin;
 mod policy;
 mod profile;
 mod resolved;
+mod roles;
 mod schema;
 mod value;
 
+pub use accounts::Accounts;
 pub use environment::Environment;
 pub use explain::{Row, rows};
 pub use file::{Problem, ProblemKind, SettingsFile};
@@ -27,6 +30,7 @@ pub use origin::{Origin, Place, Source, Sourced};
 pub use policy::bundle;
 pub use profile::{Asked, ResolvedProfile};
 pub use resolved::{KeySource, ModelSettings, Settings, SettingsError};
+pub use roles::problems as role_problems;
 pub use schema::schema;
 pub use value::ValueError;
 

@@ -1,7 +1,9 @@
 //! Where a value came from.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+use super::load::MACHINE_FILE;
 
 /// A place in a settings file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,6 +96,13 @@ impl fmt::Display for Origin {
             Self::Environment(variable) => write!(f, "${variable}"),
             Self::Flag(flag) => f.write_str(flag),
         }
+    }
+}
+
+impl Origin {
+    /// Tells whether the machine's own file says it, which only its operator can write.
+    pub fn is_machine(&self) -> bool {
+        matches!(self, Self::File(Place { source: Source::Operator(path), .. }) if path == Path::new(MACHINE_FILE))
     }
 }
 

@@ -11,8 +11,8 @@ use model::text::escape;
 use super::environment::Environment;
 use super::file::{Problem, SettingsFile};
 use super::key::{
-    AuditSetting, LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, Setting, VARIABLES,
-    is_no_setting,
+    AuditSetting, LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, RoleSetting, Setting,
+    VARIABLES, is_no_setting,
 };
 use super::nearest;
 use super::origin::{Origin, Sourced};
@@ -41,6 +41,8 @@ pub struct Settings {
     pub minimum: Vec<Sourced<MinimumSetting>>,
     /// Parts of the operator's own profiles; a later one goes before an earlier one.
     pub profiles: BTreeMap<String, Vec<Sourced<ProfileSetting>>>,
+    /// Who has which role.
+    pub roles: BTreeMap<String, Vec<Sourced<RoleSetting>>>,
     /// How sensitive what is in a directory is.
     pub repositories: BTreeMap<PathBuf, Sourced<Sensitivity>>,
 }
@@ -218,6 +220,7 @@ impl Settings {
             ceiling: Vec::new(),
             minimum: Vec::new(),
             profiles: BTreeMap::new(),
+            roles: BTreeMap::new(),
             repositories: BTreeMap::new(),
         }
     }
@@ -251,6 +254,7 @@ impl Settings {
             Setting::Profile(name, value) => {
                 self.profiles.entry(name).or_default().push(Sourced { value, origin });
             }
+            Setting::Role(name, value) => self.roles.entry(name).or_default().push(Sourced { value, origin }),
         }
     }
 }

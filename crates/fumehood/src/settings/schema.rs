@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::key::{AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, TOP};
+use super::key::{AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, ROLE, TOP};
 
 /// Returns the JSON schema of the operator's settings file.
 pub fn schema() -> Json {
@@ -24,6 +24,13 @@ pub fn schema() -> Json {
         "additionalProperties": table(profile, "A profile of your own."),
     });
     top.insert("profile".to_owned(), profiles);
+    let roles = json!({
+        "type": "object",
+        "description": "Who has which role, for rules that ask for somebody's yes.",
+        "propertyNames": {"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$", "not": {"enum": ["person"]}},
+        "additionalProperties": table(properties(ROLE), "A role."),
+    });
+    top.insert("role".to_owned(), roles);
     let repositories = json!({
         "type": "object",
         "description": "How sensitive the repositories in a directory are.",
@@ -85,6 +92,7 @@ mod tests {
             "[model]\nname = \"m\"\nbase_url = \"https://m.example\"\nkey_file = \"/k\"\n",
             "[audit]\nanchor_file = \"/mnt/heads\"\n",
             "[ceiling]\nmemory = 1024\ncpus = 1.5\ndisk = \"4 GiB\"\nfiles = 3\ndisk_mode = \"memory\"\n",
+            "[role.release-manager]\npeople = [\"ada\", 1001]\ngroups = [\"ops\"]\n[role.x]\n",
             "[minimum]\nmemory_and_cpu = \"hard\"\n[profile.ci]\nbased_on = \"strict\"\n[profile.ci.minimum]\n",
             "[repository.\"/src\"]\nsensitivity = \"internal\"\n",
         ] {
@@ -104,6 +112,13 @@ mod tests {
             "[profile.ci]\nbased_on = \"ci\"\n",
             "model = 1\n",
             "[audit]\nanchor_file = \"heads\"\n",
+            "[role.person]\npeople = [\"ada\"]\n",
+            "[role.\"A b\"]\n",
+            "[role.x]\npeople = \"ada\"\n",
+            "[role.x]\npeople = [1.5]\n",
+            "[role.x]\npeople = [[\"ada\"]]\n",
+            "[role.x]\ngroups = [50]\n",
+            "[role.x]\nusers = []\n",
             "[repository.\"src\"]\nsensitivity = \"internal\"\n",
             "[repository.\"/src\"]\nsensitivity = \"secret\"\n",
         ] {

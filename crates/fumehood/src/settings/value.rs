@@ -10,6 +10,7 @@ use model::{Bytes, Level, UnlistedProgram};
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
+use super::key::Account;
 use crate::args::Millicpus;
 use crate::args::value::{positive_bytes, positive_duration};
 
@@ -22,6 +23,8 @@ pub(super) enum Value {
     Number(String),
     /// A word of the environment or the command line, which has no type of its own.
     Word(String),
+    /// A list of a settings file.
+    List(Vec<Self>),
     /// Something that no setting takes, by its name.
     Other(&'static str),
 }
@@ -36,7 +39,9 @@ impl Value {
             DeValue::Integer(_) => Self::Other("a number that is not decimal"),
             DeValue::Boolean(_) => Self::Other("a boolean"),
             DeValue::Datetime(_) => Self::Other("a date"),
-            DeValue::Array(_) => Self::Other("a list"),
+            DeValue::Array(values) => {
+                Self::List(values.iter().map(|value| Self::of(value.get_ref())).collect())
+            }
             DeValue::Table(_) => Self::Other("a table"),
         }
     }
@@ -45,6 +50,7 @@ impl Value {
         match self {
             Self::Text(text) | Self::Word(text) => format!("`{}`", escape(text)),
             Self::Number(text) => format!("the number `{}`", escape(text)),
+            Self::List(_) => "a list".to_owned(),
             Self::Other(kind) => (*kind).to_owned(),
         }
     }
@@ -73,6 +79,10 @@ pub(super) enum Form {
     DiskMode,
     /// What becomes of an action that tries a program which is not listed.
     UnlistedProgram,
+    /// Names or numbers of accounts.
+    Accounts,
+    /// Names of groups.
+    Groups,
     /// How sensitive something is.
     Sensitivity,
 }
@@ -90,6 +100,10 @@ impl Form {
             Self::Cpus => "a number of processors: write for example `2` or `0.5`",
             Self::Level => "a level: write `\"hard\"`, `\"watched\"` or `\"absent\"`",
             Self::DiskMode => "a disk mode: write `\"memory\"` or `\"disk\"`",
+            Self::Accounts => {
+                "a list of accounts: write names in quotes or numbers, for example `[\"ada\", 1042]`"
+            }
+            Self::Groups => "a list of groups: write names in quotes, for example `[\"ops\"]`",
             Self::Sensitivity => {
                 "how sensitive it is: write `\"public\"`, `\"internal\"`, `\"confidential\"` or `\"restricted\"`"
             }
@@ -119,6 +133,11 @@ impl Form {
             Self::DiskMode => json!({"enum": ["memory", "disk"]}),
             Self::Sensitivity => json!({"enum": ["public", "internal", "confidential", "restricted"]}),
             Self::UnlistedProgram => json!({"enum": ["refuse", "end"]}),
+            Self::Accounts => json!({"type": "array", "items": {"anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "integer", "minimum": 0, "maximum": u32::MAX - 1},
+            ]}}),
+            Self::Groups => json!({"type": "array", "items": {"type": "string", "minLength": 1}}),
         }
     }
 }
@@ -134,7 +153,33 @@ impl Value {
     fn digits(&self, form: Form) -> Result<&str, ValueError> {
         match self {
             Self::Number(text) | Self::Word(text) => Ok(text),
-            Self::Text(_) | Self::Other(_) => Err(form.error(self)),
+            Self::Text(_) | Self::List(_) | Self::Other(_) => Err(form.error(self)),
+        }
+    }
+
+    pub(super) fn accounts(&self) -> Result<Vec<Account>, ValueError> {
+        let form = Form::Accounts;
+        self.list(form, |value| match value {
+            Self::Number(digits) => {
+                let number = digits.parse().ok().filter(|number| *number != u32::MAX);
+                number.map(Account::Number).ok_or_else(|| form.error(value))
+            }
+            _ => value.words(form).map(|name| Account::Name(name.to_owned())),
+        })
+    }
+
+    pub(super) fn groups(&self) -> Result<Vec<String>, ValueError> {
+        self.list(Form::Groups, |value| value.words(Form::Groups).map(str::to_owned))
+    }
+
+    fn list<T>(
+        &self,
+        form: Form,
+        one: impl Fn(&Self) -> Result<T, ValueError>,
+    ) -> Result<Vec<T>, ValueError> {
+        match self {
+            Self::List(values) => values.iter().map(one).collect(),
+            _ => Err(form.error(self)),
         }
     }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use engine::store::{StoredAction, StoredApproval};
-use engine::{Approver, Engine, Moment, Yes};
+use engine::{Approver, Engine, Moment, Progress, Yes};
 use model::approval::Answered;
 use model::event::Event;
 use model::{ApprovalState, Effect, OsText, Profile, Quorum};
 
 use super::ancestry::not_a_person;
 use super::artifacts;
+use super::batch;
 use super::context::Context;
 use super::diff::patch_of_action;
 use super::look;
@@ -24,8 +25,9 @@ use crate::exit::Exit;
 use crate::output::render;
 use crate::output::shape::{
     ActionDocument, AnswerDocument, AnswerPart, ApprovalRow, ApprovalsDocument, AskedPart, DossierDocument,
-    EffectRow, MeasuredPart, StatsDocument, VariablePart, WayBack, who,
+    EffectRow, MeasuredPart, StatsDocument, VariablePart, WantedPart, WayBack, who,
 };
+use crate::settings::Accounts;
 
 /// Lists requests.
 pub(super) fn list(context: &Context<'_>, args: &ApprovalsListArgs) -> Result<Exit, CliError> {
@@ -54,22 +56,33 @@ pub(super) fn show(context: &Context<'_>, args: &ApprovalsShowArgs) -> Result<Ex
 
 /// Says yes.
 pub(super) fn approve(context: &Context<'_>, args: &ApprovalsApproveArgs) -> Result<Exit, CliError> {
+    let [named] = args.approvals.as_slice() else { return batch::approve(context, args) };
     let engine = context.engine()?;
-    let approval = engine.store().read(|reader| reader.find_approval(args.approval.as_str()))?;
-    let by = approver(context, &engine, &approval)?;
+    let approval = engine.store().read(|reader| reader.find_approval(named.as_str()))?;
+    approver(context, &engine, &approval)?;
+    if !args.yes && !agrees(context, &engine, &approval)? {
+        return Ok(Exit::Negative);
+    }
+    let document = say_yes(context, &engine, &approval, args.reason.as_deref())?;
+    context.console.answer(&document, |paint| render::answered(&document, paint));
+    Ok(Exit::answer(document.counts()))
+}
+
+/// Says yes to one request, as it was when it was shown.
+pub(super) fn say_yes(
+    context: &Context<'_>,
+    engine: &Engine,
+    approval: &StoredApproval,
+    reason: Option<&str>,
+) -> Result<AnswerDocument, CliError> {
+    let by = approver(context, engine, approval)?;
     if approval.state == ApprovalState::Trying {
         // What would be shown now is not what a yes would keep.
         return Err(CliError::Cannot(format!("{} is being tried: wait until that ended", approval.id)));
     }
-    if !args.yes && !agrees(context, &engine, &approval)? {
-        return Ok(Exit::Negative);
-    }
-    let profile = profile(context, &engine, &approval)?;
-    let yes = engine.say_yes(&approval, &by, args.reason.as_deref(), &profile)?;
-    let void = matches!(yes, Yes::Void(_));
-    let document = answered(&engine, &approval, Some(yes))?;
-    context.console.answer(&document, |paint| render::answered(&document, paint));
-    Ok(Exit::answer(!void))
+    let profile = profile(context, engine, approval)?;
+    let yes = engine.say_yes(approval, &by, reason, &profile)?;
+    answered(engine, approval, Some(yes))
 }
 
 /// Says no.
@@ -108,7 +121,11 @@ fn refuse(
 }
 
 /// Returns who answers, unless that cannot be a person.
-fn approver(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> Result<Approver, CliError> {
+pub(super) fn approver(
+    context: &Context<'_>,
+    engine: &Engine,
+    approval: &StoredApproval,
+) -> Result<Approver, CliError> {
     let by = Approver { name: context.user.name.clone(), account: context.user.account };
     let Some(why) = not_a_person(&engine.clients()?) else { return Ok(by) };
     engine.refuse_answer(approval, &by, &why)?;
@@ -175,13 +192,38 @@ fn row(
     }
 }
 
+/// Returns whose yes is wanted, whose is there, and who else could give one.
+fn wanted(engine: &Engine, approval: &StoredApproval, now: &Moment) -> Vec<WantedPart> {
+    let accounts = Accounts::read();
+    let name =
+        |account: &u32| accounts.name(*account).map_or_else(|| format!("uid-{account}"), str::to_owned);
+    let owners: BTreeSet<u32> = approval.owners.union(&engine.config().owners).copied().collect();
+    let part = |progress: Progress| {
+        let Progress { quorum, people } = progress;
+        let kept_apart = |account: &u32| quorum.is_without_owner() && owners.contains(account);
+        let could = engine.config().roles.people(quorum.role()).map(|all| {
+            all.iter().filter(|one| !people.contains(one) && !kept_apart(one)).map(name).collect()
+        });
+        WantedPart {
+            role: quorum.role().to_owned(),
+            people: quorum.people(),
+            without_owner: quorum.is_without_owner(),
+            words: quorum.in_words(),
+            given_by: people.iter().map(name).collect(),
+            could_give: could,
+            quorum: quorum.to_string(),
+        }
+    };
+    engine.progress(approval, now).into_iter().map(part).collect()
+}
+
 /// Returns quorums as policy writes them.
 fn texts(quorums: BTreeSet<Quorum>) -> BTreeSet<String> {
     quorums.iter().map(Quorum::to_string).collect()
 }
 
 /// Puts everything together that is known of a request.
-fn dossier(engine: &Engine, approval: &StoredApproval) -> Result<DossierDocument, CliError> {
+pub(super) fn dossier(engine: &Engine, approval: &StoredApproval) -> Result<DossierDocument, CliError> {
     let now = Moment::now()?;
     let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
     let action = look::of_stored(engine, &stored)?;
@@ -202,6 +244,7 @@ fn dossier(engine: &Engine, approval: &StoredApproval) -> Result<DossierDocument
         not_measured: not_measured(approval, measured.as_ref()),
         measured,
         answers: approval.answers.iter().map(AnswerPart::from).collect(),
+        wanted: wanted(engine, approval, &now),
         why: approval.why.clone(),
         request: asked(stored),
     })

@@ -12,7 +12,9 @@ use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::shape::{ConfigDocument, ConfigRow, ProblemRow, ProblemsDocument};
 use crate::output::{Console, render};
-use crate::settings::{self, Environment, Locations, Problem, Settings, SettingsError, SettingsFile, Source};
+use crate::settings::{
+    self, Accounts, Environment, Locations, Place, Problem, Settings, SettingsError, SettingsFile, Source,
+};
 
 /// Says what each setting is and where its value came from.
 pub(super) fn explain(context: &Context<'_>, args: &ConfigExplainArgs) -> Result<Exit, CliError> {
@@ -90,7 +92,12 @@ fn note(
     };
     document.files.push(path.to_string_lossy().into_owned());
     match read {
-        Ok(_) => {}
+        Ok(file) => {
+            let us = rustix::process::geteuid().as_raw();
+            let roles = settings::role_problems(&file.settings, &Accounts::read(), us);
+            let row = |(place, message): (Place, String)| ProblemRow { place: place.to_string(), message };
+            document.problems.extend(roles.into_iter().map(row));
+        }
         Err(SettingsError::File(problems)) => document.problems.extend(problems.iter().map(row)),
         Err(error @ SettingsError::Untrusted { .. }) => {
             let place = model::text::escape(&path.to_string_lossy()).into_owned();

@@ -13,7 +13,7 @@ use super::user::{self, User};
 use crate::args::Global;
 use crate::error::CliError;
 use crate::output::Console;
-use crate::settings::{Environment, Setting, Settings};
+use crate::settings::{Accounts, Environment, Setting, Settings};
 
 /// What every verb starts from.
 pub(super) struct Context<'c> {
@@ -79,7 +79,7 @@ impl<'c> Context<'c> {
             user: self.user.name.clone(),
             account: self.user.account,
             owners: [self.user.account].into(),
-            roles: engine::Roles::default(),
+            roles: self.roles(),
             home: self.user.home.clone(),
             environment: wanted.collect(),
             secrets: secrets(&self.environment),
@@ -104,6 +104,14 @@ impl<'c> Context<'c> {
             let _ = lines.say(&format!("{text}\n"));
         };
         self.settings.anchor_file.as_ref().map(|file| engine::Anchor::new(file.value.clone(), tell))
+    }
+
+    /// Returns who has which role. Most settings name none, and then nobody has to be looked up.
+    fn roles(&self) -> engine::Roles {
+        if self.settings.roles.is_empty() {
+            return engine::Roles::default();
+        }
+        engine::Roles::new(self.settings.roles(&Accounts::read(), self.user.account))
     }
 
     /// Returns the rules that decide. Where they cannot be had everything is denied, and what was recorded can still be

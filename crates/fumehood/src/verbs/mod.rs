@@ -7,6 +7,7 @@ mod apply;
 mod approvals;
 mod artifacts;
 mod audit;
+mod batch;
 mod bwrap;
 mod commits;
 mod config;

@@ -9,26 +9,26 @@ use super::bench::{Answer, Bench, fits};
 
 impl Bench {
     /// Returns a bench where everything but reading needs a person's yes.
-    fn cautious() -> Self {
+    pub(crate) fn cautious() -> Self {
         let bench = Self::new();
         bench.settings("policy = \"cautious\"\n");
         bench
     }
 
     /// Runs what needs a yes, and returns the request.
-    fn asks(&self, words: &[&str]) -> String {
+    pub(crate) fn asks(&self, words: &[&str]) -> String {
         let answer = self.run(words);
         assert_eq!(answer.code, Some(126), "{answer:?}");
         let part = self.json(&["show", "--json"])["approval"].clone();
         part["approval"].as_str().unwrap_or_else(|| panic!("nobody was asked: {answer:?}")).to_owned()
     }
 
-    fn approve(&self, approval: &str) -> Answer {
+    pub(crate) fn approve(&self, approval: &str) -> Answer {
         self.run(&["approvals", "approve", approval, "--yes", "--json"])
     }
 
     /// Returns where a request stands.
-    fn standing(&self, approval: &str) -> String {
+    pub(crate) fn standing(&self, approval: &str) -> String {
         let list = self.json(&["approvals", "list", "--all", "--json"]);
         fits("approval-list", &list);
         let rows = list["approvals"].as_array().cloned().unwrap_or_default();
@@ -37,23 +37,23 @@ impl Bench {
     }
 
     /// Returns what the layers of the open task show of a file.
-    fn inside(&self, file: &str) -> String {
+    pub(crate) fn inside(&self, file: &str) -> String {
         self.run(&["run", "--quiet", "--", "cat", file]).out
     }
 
-    fn dossier(&self, approval: &str) -> Value {
+    pub(crate) fn dossier(&self, approval: &str) -> Value {
         let dossier = self.json(&["approvals", "show", approval, "--json"]);
         fits("approval", &dossier);
         dossier
     }
 
     /// Returns how often an event is on the record.
-    fn events(&self, name: &str) -> usize {
+    pub(crate) fn events(&self, name: &str) -> usize {
         self.run(&["audit", "show"]).out.lines().filter(|line| line.contains(&format!(" {name} "))).count()
     }
 }
 
-fn state(answer: &Answer) -> String {
+pub(crate) fn state(answer: &Answer) -> String {
     let document: Value =
         serde_json::from_str(&answer.out).unwrap_or_else(|error| panic!("{error}: {answer:?}"));
     fits("approval-answer", &document);

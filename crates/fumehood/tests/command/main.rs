@@ -16,6 +16,7 @@ mod policy_tools;
 mod programs;
 mod record;
 mod redaction;
+mod roles;
 mod run;
 mod stages;
 mod stop;

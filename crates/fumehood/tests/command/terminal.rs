@@ -15,7 +15,7 @@ use super::bench::Bench;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A person at a terminal, and what they have seen so far.
-struct Person {
+pub(crate) struct Person {
     terminal: File,
     printed: Receiver<Vec<u8>>,
     seen: String,
@@ -24,7 +24,7 @@ struct Person {
 
 impl Person {
     /// Starts a program at a terminal of 33 lines and 99 columns.
-    fn at_terminal(mut command: Command) -> Self {
+    pub(crate) fn at_terminal(mut command: Command) -> Self {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
         grantpt(&terminal).expect("is ours");
         unlockpt(&terminal).expect("is ours");
@@ -50,7 +50,7 @@ impl Person {
     }
 
     /// Waits until something is printed.
-    fn sees(&mut self, text: &str) {
+    pub(crate) fn sees(&mut self, text: &str) {
         let begin = Instant::now();
         while !self.seen.contains(text) {
             assert!(begin.elapsed() < PATIENCE, "`{text}` did not come: {}", self.seen);
@@ -61,14 +61,14 @@ impl Person {
     }
 
     /// Types a line after something was printed.
-    fn answers(&mut self, question: &str, line: &str) {
+    pub(crate) fn answers(&mut self, question: &str, line: &str) {
         self.sees(question);
         self.seen.clear();
         self.terminal.write_all(format!("{line}\n").as_bytes()).expect("takes a line");
     }
 
     /// Waits for the end, and returns the exit code and what was printed since the last answer.
-    fn leaves(mut self) -> (Option<i32>, String) {
+    pub(crate) fn leaves(mut self) -> (Option<i32>, String) {
         let code = self.child.wait().expect("it ends").code();
         while let Ok(bytes) = self.printed.recv_timeout(Duration::from_millis(500)) {
             self.seen.push_str(&String::from_utf8_lossy(&bytes));

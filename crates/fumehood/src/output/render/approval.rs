@@ -8,8 +8,8 @@ use model::text::{escape, escape_lines};
 use model::{ApprovalState, Bytes};
 
 use super::super::shape::{
-    AnswerDocument, AnswerPart, ApprovalsDocument, DossierDocument, GrantPart, MeasuredPart, StatsDocument,
-    shell_word,
+    AnswerDocument, AnswerPart, ApprovalsDocument, BatchDocument, BatchRow, DossierDocument, GrantPart,
+    MeasuredPart, StatsDocument, WantedPart, shell_word,
 };
 use super::super::style::Paint;
 use super::action::shortened;
@@ -70,6 +70,45 @@ pub fn whole_dossier(document: &DossierDocument, paint: Paint, full: bool) -> St
     text.push_str(&document.answers.iter().map(answer).collect::<String>());
     text.push_str(&standing(document));
     text
+}
+
+/// Shows one of several requests: what it is, what it did in brief, and how to see all of it.
+pub fn brief_dossier(document: &DossierDocument, paint: Paint) -> String {
+    let row = &document.approval;
+    // The command is escaped already.
+    let mut text =
+        format!("{}  {}  {}\n", paint.name(&row.approval), paint.caution(row.state.name()), row.command);
+    match &document.measured {
+        None => text.push_str("  it was not tried, so nothing of what it does was measured\n"),
+        Some(part) => {
+            let changes = change_lines(&part.inspection.changes, paint);
+            let number = changes.len();
+            let mut lines = shortened(changes.into_iter(), number, part.inspection.changes_dropped, SHOWN);
+            let others = part.git_files.len() + part.artifacts.len() + part.end.observed.connections.len();
+            if number == 0 && others == 0 {
+                lines.push("changed nothing".to_owned());
+            }
+            if others > 0 {
+                lines.push(format!("and {} beside the workspace", counted(others as u64, "effect")));
+            }
+            text.push_str(&lines.into_iter().map(|line| format!("    {line}\n")).collect::<String>());
+        }
+    }
+    text.push_str(&effects(&document.effects, "what its words say that it does:", paint));
+    text.push_str(&format!("  digest {}\n", document.digest));
+    text + &format!("  all of it: `fumehood approvals show {}`\n", row.approval)
+}
+
+/// Says what came of each of several answers.
+pub fn batch(document: &BatchDocument, paint: Paint) -> String {
+    let row = |row: &BatchRow| match (&row.answer, &row.error) {
+        (Some(answer), _) => answered(answer, paint),
+        (None, error) => {
+            let why = escape(error.as_deref().unwrap_or_default());
+            format!("{} {}: {why}\n", paint.name(&row.approval), paint.bold("got no yes"))
+        }
+    };
+    document.answers.iter().map(row).collect()
 }
 
 /// Says what the action may touch, where that is not what every action may.
@@ -175,18 +214,34 @@ fn standing(document: &DossierDocument) -> String {
         let why = document.why.as_ref().map(|why| format!(": {}", escape(why))).unwrap_or_default();
         return format!("\nit is {}{why}\n", row.state);
     }
-    let missing: Vec<&str> = row.missing.iter().map(String::as_str).collect();
     let until = moment(row.until);
     match row.state {
         ApprovalState::Trying => "\nit is being tried: look again when that ended\n".to_owned(),
         ApprovalState::Given => format!("\nit has its yes: the same request may run once, until {until}\n"),
         _ => format!(
-            "\nneeds a yes as {} until {until}:\n  fumehood approvals approve {}\n  fumehood approvals deny {} --reason '…'\n",
-            escape(&missing.join(" and as ")),
+            "\n{}answer until {until}:\n  fumehood approvals approve {}\n  fumehood approvals deny {} --reason '…'\n",
+            document.wanted.iter().map(wanted).collect::<String>(),
             row.approval,
             row.approval
         ),
     }
+}
+
+/// Says whose yes is wanted, whose is there, and who else could give one.
+fn wanted(part: &WantedPart) -> String {
+    let names = |names: &[String]| escape(&names.join(", ")).into_owned();
+    let given = match part.given_by.as_slice() {
+        [] => String::new(),
+        by => format!("; {} of {} is there, of {}", by.len(), part.people, names(by)),
+    };
+    let could = match &part.could_give {
+        None => String::new(),
+        Some(could) if could.is_empty() => {
+            "; nobody else has that role: see `fumehood config explain role`".to_owned()
+        }
+        Some(could) => format!("; could come from {}", names(could)),
+    };
+    format!("needs a yes of {}{given}{could}\n", escape(&part.words))
 }
 
 /// Says what came of an answer.
@@ -203,7 +258,7 @@ pub fn answered(document: &AnswerDocument, paint: Paint) -> String {
         }
         ApprovalState::Open => {
             let missing: Vec<&str> = document.missing.iter().map(String::as_str).collect();
-            format!("{id} has this yes, and needs one more as {}\n", escape(&missing.join(" and as ")))
+            format!("{id} has this yes, and still needs that of {}\n", escape(&missing.join(" and ")))
         }
         ApprovalState::Void => {
             format!(

@@ -129,8 +129,29 @@ pub struct DossierDocument {
     pub way_back: WayBack,
     /// What people answered until now.
     pub answers: Vec<AnswerPart>,
+    /// Whose yes policy wants, and how much of it is there.
+    pub wanted: Vec<WantedPart>,
     /// Why it came to its end.
     pub why: Option<String>,
+}
+
+/// People whose yes policy wants, and how much of it is there.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct WantedPart {
+    /// As policy writes it.
+    pub quorum: String,
+    /// The role; everybody has `person`.
+    pub role: String,
+    /// How many different people.
+    pub people: u8,
+    /// Whether whoever owns the task does not count.
+    pub without_owner: bool,
+    /// The same in words.
+    pub words: String,
+    /// The accounts whose yes counts.
+    pub given_by: Vec<String>,
+    /// The accounts whose yes would count too; `null` where that is everybody, or everybody but the owner.
+    pub could_give: Option<Vec<String>>,
 }
 
 /// What an action did when it was tried.
@@ -169,6 +190,39 @@ pub struct AnswerDocument {
     pub missing: BTreeSet<String>,
     /// Why the answer is worth nothing, when it is.
     pub why: Option<String>,
+}
+
+/// `approvals approve --json` with several requests: what came of each.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct BatchDocument {
+    /// Each request, in the order in which it was named.
+    pub answers: Vec<BatchRow>,
+}
+
+/// What came of one of several answers.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct BatchRow {
+    /// The request.
+    #[schemars(with = "String")]
+    pub approval: ApprovalId,
+    /// What came of the answer; `null` when it was not taken.
+    pub answer: Option<AnswerDocument>,
+    /// Why it was not taken.
+    pub error: Option<String>,
+}
+
+impl AnswerDocument {
+    /// Tells whether the yes counts.
+    pub fn counts(&self) -> bool {
+        self.state != ApprovalState::Void
+    }
+}
+
+impl BatchRow {
+    /// Tells whether the yes was taken and counts.
+    pub fn counts(&self) -> bool {
+        self.answer.as_ref().is_some_and(AnswerDocument::counts)
+    }
 }
 
 /// `approvals stats --json`: how much is asked of people.

@@ -37,8 +37,8 @@ pub use answers::{
     ProblemRow, ProblemsDocument, StagePart, TaskDocument, TaskRow, TasksDocument, UndoDocument,
 };
 pub use approval::{
-    AnswerDocument, AnswerPart, ApprovalPart, ApprovalRow, ApprovalsDocument, DossierDocument, MeasuredPart,
-    StatsDocument,
+    AnswerDocument, AnswerPart, ApprovalPart, ApprovalRow, ApprovalsDocument, BatchDocument, BatchRow,
+    DossierDocument, MeasuredPart, StatsDocument, WantedPart,
 };
 pub use audit::{CheckpointDocument, KeyDocument};
 pub use demo::{DemoCheck, DemoDocument};

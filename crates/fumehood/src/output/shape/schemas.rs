@@ -9,11 +9,11 @@ use serde_json::{Value as Json, json};
 
 use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
-    CheckpointDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument,
-    ErrorDocument, ExplainDocument, GcDocument, KeyDocument, LogDocument, Name, PolicyCheckDocument,
-    PolicyDiffDocument, PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument, ReplayDocument,
-    ReproduceDocument, StatsDocument, StopDocument, SuggestDocument, TaskDocument, TaskNewDocument, TaskRow,
-    TasksDocument, UndoDocument, WhyDocument,
+    BatchDocument, CheckpointDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument,
+    DossierDocument, ErrorDocument, ExplainDocument, GcDocument, KeyDocument, LogDocument, Name,
+    PolicyCheckDocument, PolicyDiffDocument, PolicyDocument, PolicyTestDocument, ProblemsDocument,
+    ProveDocument, ReplayDocument, ReproduceDocument, StatsDocument, StopDocument, SuggestDocument,
+    TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -24,6 +24,7 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("apply", of::<ApplyDocument>()),
         ("approval", of::<DossierDocument>()),
         ("approval-answer", of::<AnswerDocument>()),
+        ("approval-batch", of::<BatchDocument>()),
         ("approval-list", of::<ApprovalsDocument>()),
         ("approval-stats", of::<StatsDocument>()),
         ("artifacts", of::<ArtifactsDocument>()),
