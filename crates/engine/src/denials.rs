@@ -105,7 +105,9 @@ impl Engine {
         observed: &Observed,
         report: &Report,
     ) -> Result<Met, EngineError> {
-        let Some(by) = &run.rules else { return Ok(Met::default()) };
+        let Some(by) = run.case.as_ref().filter(|case| case.service.is_none()) else {
+            return Ok(Met::default());
+        };
         let known = self.store().read(|reader| reader.denials(&run.task))?;
         let (files, classes) = of_changes(report);
         let mut all = of_programs(&run.start.workspace.path, observed);

@@ -4,8 +4,10 @@
 //! same facts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
 
-use gate::{Classes, Facts, Halted, Remembered};
+use gate::{Classes, Decision, Facts, Gate, Halted, Remembered};
 use inspect::protected::classify;
 use model::action::Principal;
 use model::{Action, Effect, Profile, Tool, WorkspacePath};
@@ -14,6 +16,32 @@ use crate::Engine;
 use crate::clock::now;
 use crate::error::EngineError;
 use crate::store::Halt;
+
+/// An action with all that decides about it.
+pub(crate) struct Case {
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) action: Action,
+    pub(crate) facts: Facts,
+    /// The name of the helper of ours that it is.
+    pub(crate) service: Option<&'static str>,
+    /// Whether it is given input, which is part of no request.
+    pub(crate) with_input: bool,
+}
+
+impl Case {
+    pub(crate) fn decide(&self) -> Decision {
+        match self.service {
+            Some(service) => self.gate.decide_internal(self.action.clone(), service, &self.facts),
+            None => self.gate.decide(self.action.clone(), &self.facts),
+        }
+    }
+}
+
+impl fmt::Debug for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Case").field("action", self.action.id()).finish_non_exhaustive()
+    }
+}
 
 impl Engine {
     /// Returns everything that policy is told of an action. `profile` is the one that it names, as the operator defines it.

@@ -1,8 +1,10 @@
 //! The straight path: one action from its request to its outcome.
 
+use std::sync::Arc;
+
 use audit::Entry;
 use gate::stages::Proposal;
-use gate::{Authorization, Decision, Facts};
+use gate::{Authorization, Decision, Facts, Gate};
 use inspect::credentials::is_secret_variable;
 use model::action::{Principal, StartingPoint};
 use model::event::Event;
@@ -14,16 +16,17 @@ use model::{
 use sandbox::fail_point;
 use sandbox::{Io, Prepared, SandboxError};
 
-use crate::approvals::{Asking, Asks, closed};
+use crate::approvals::{Asks, closed};
 use crate::clock::{now, random};
 use crate::deadline::Moment;
 use crate::denials::Met;
 use crate::error::EngineError;
+use crate::facts::Case;
 use crate::holds::halted;
 use crate::lock::Lock;
 use crate::outcome::{NotStarted, Outcome};
 use crate::parked::{Parked, Waiting};
-use crate::run::{DecidedBy, Run};
+use crate::run::Run;
 use crate::stages::Due;
 use crate::start::Start;
 use crate::store::{Halt, Starter, StoreError, StoredApproval, Writer};
@@ -48,7 +51,7 @@ pub struct Order {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Manner<'m> {
     /// The service of our own that it is for. What it writes is no layer of the task.
-    pub(crate) service: Option<&'m str>,
+    pub(crate) service: Option<&'static str>,
     /// Whether such a service stands on the layers of the task. Else it sees the host's directory as it stands.
     pub(crate) on_layers: bool,
     /// The call of an agent that it carries out.
@@ -136,56 +139,30 @@ impl Engine {
             None => self.gate_of(task, &order.workspace)?,
         };
         let _one_at_a_time = Lock::take(&self.places().task(&task.id).join("lock"), waiting)?;
-        let began = now();
-        let start = Start::of(self, task, &order, manner)?;
-        let (mut run, waiting) = match self.take_parked(&start, &order.grant) {
-            Some(Parked { run, sandbox }) => (run, Some(sandbox)),
-            None => (Run::begin(self, start)?, None),
-        };
-        run.began = began;
-        run.call = manner.call.map(str::to_owned);
+        let (mut run, waiting) = self.place(task, &order, manner)?;
         fail_point::reached("decision: the action has its place");
         let action = self.parse(&run, task, &order)?;
         if manner.service.is_none() {
             run.starter = Some(self.starter(task, &action.request().principal)?);
         }
-        // What was said to a command without input covers none with one, and helpers need nobody's yes.
-        let can_use_a_yes = io.stdin.is_none() && manner.service.is_none();
-        let given = if can_use_a_yes { self.given_to(&action, task)? } else { None };
-        let mut facts = self.facts(&order.profile, &action)?;
-        if let Some(given) = &given {
-            facts.approvals = self.approvals_of(given, &Moment::now()?);
-            facts.owners = self.owners_of(given);
-        }
-        let about = subject(&action);
-        let requested = self.requested(&action, &facts);
-        let stored = action.clone();
-        let decision = match manner.service {
-            Some(service) => gate.decide_internal(action, service, &facts),
-            None => gate.decide(action, &facts),
-        };
-        let asking = Asking { gate: &gate, action: &stored, facts: &facts, with_input: io.stdin.is_some() };
-        let mut ruled = self.ruled(decision, given, &asking)?;
-        if manner.service.is_none() && matches!(ruled.decision, Decision::Allow(_) | Decision::Narrow(_)) {
-            ruled.proposal = self.proposal(task, &stored, &run.start.masked)?;
-        }
-        run.rules = manner.service.is_none().then(|| DecidedBy {
-            gate: gate.clone(),
-            action: stored.clone(),
-            facts: facts.clone(),
-        });
+        let (case, given) = self.case(task, &order, action, gate, (manner, io.stdin.is_some()))?;
+        let about = subject(&case.action);
+        let requested = self.requested(&case.action, &case.facts);
+        let ruled = self.ruled(task, &case, given, &run.start.masked)?;
         run.trial = ruled.asks.as_ref().and_then(Asks::tried).cloned();
+        let case = Arc::new(case);
+        run.case = Some(case.clone());
         // The action is about to be on the record: what is asked from here on is for its command.
         io.about_to_start();
-        let written = self.record_and_prepare(&about, &requested, &stored, &ruled, (run, waiting));
+        let written = self.record_and_prepare(&about, &requested, &case.action, &ruled, (run, waiting));
         let (receipt, prepared) = match written {
             Err(error) if halted(&error).is_some() => {
-                return self.refuse_late(&about, &requested, &asking, &error, manner.call);
+                return self.refuse_late(&about, &requested, &case, &error, manner.call);
             }
             written => written?,
         };
         fail_point::reached("decision: it is on the record");
-        let id = stored.id().clone();
+        let id = case.action.id().clone();
         let (yes, request) = match (ruled.decision, ruled.asks) {
             (Decision::Deny(denial), _) => return Ok(Outcome::Denied { action: id, denial }),
             (Decision::Allow(yes) | Decision::Narrow(yes), _) => (yes, None),
@@ -209,23 +186,63 @@ impl Engine {
         })
     }
 
-    /// Puts beside a decision what it means for people: whom it asks, or whose yes it spends.
+    /// Gives an order its place: that of a sandbox which waits for one like it, or one of its own.
+    fn place(
+        &self,
+        task: &Task,
+        order: &Order,
+        manner: Manner<'_>,
+    ) -> Result<(Run, Option<Waiting>), EngineError> {
+        let began = now();
+        let start = Start::of(self, task, order, manner)?;
+        let (mut run, waiting) = match self.take_parked(&start, &order.grant) {
+            Some(Parked { run, sandbox }) => (run, Some(sandbox)),
+            None => (Run::begin(self, start)?, None),
+        };
+        run.began = began;
+        run.call = manner.call.map(str::to_owned);
+        Ok((run, waiting))
+    }
+
+    /// Puts an action together with all that decides about it, and returns the yes that it could spend.
+    fn case(
+        &self,
+        task: &Task,
+        order: &Order,
+        action: Action,
+        gate: Arc<Gate>,
+        (manner, with_input): (Manner<'_>, bool),
+    ) -> Result<(Case, Option<StoredApproval>), EngineError> {
+        // What was said to a command without input covers none with one, and helpers need nobody's yes.
+        let can_use_a_yes = !with_input && manner.service.is_none();
+        let given = if can_use_a_yes { self.given_to(&action, task)? } else { None };
+        let mut facts = self.facts(&order.profile, &action)?;
+        if let Some(given) = &given {
+            facts.approvals = self.approvals_of(given, &Moment::now()?);
+            facts.owners = self.owners_of(given);
+        }
+        Ok((Case { gate, action, facts, service: manner.service, with_input }, given))
+    }
+
+    /// Decides, and puts beside that what it means for people: whom it asks, or whose yes it spends.
     fn ruled(
         &self,
-        decision: Decision,
+        task: &Task,
+        case: &Case,
         given: Option<StoredApproval>,
-        asking: &Asking<'_>,
+        masked: &[WorkspacePath],
     ) -> Result<Ruled, EngineError> {
+        let decision = case.decide();
         let asks = match &decision {
-            Decision::RequireApproval(request) => Some(self.asks(asking, request)?),
+            Decision::RequireApproval(request) => Some(self.asks(case, request)?),
             Decision::Allow(_) | Decision::Narrow(_) | Decision::Deny(_) => None,
         };
-        let met = self.after_decision(asking.action, &decision)?;
-        let spends = match &decision {
-            Decision::Allow(_) | Decision::Narrow(_) => given,
-            Decision::RequireApproval(_) | Decision::Deny(_) => None,
-        };
-        Ok(Ruled { decision, asks, spends, met, proposal: None })
+        let met = self.after_decision(&case.action, &decision)?;
+        let is_yes = matches!(decision, Decision::Allow(_) | Decision::Narrow(_));
+        let spends = given.filter(|_| is_yes);
+        let starts = is_yes && case.service.is_none();
+        let proposal = if starts { self.proposal(task, &case.action, masked)? } else { None };
+        Ok(Ruled { decision, asks, spends, met, proposal })
     }
 
     pub(crate) fn parse(&self, run: &Run, task: &Task, order: &Order) -> Result<Action, EngineError> {
@@ -337,7 +354,7 @@ impl Engine {
         &self,
         about: &Subject,
         requested: &Event,
-        &Asking { gate, action, facts, .. }: &Asking<'_>,
+        Case { gate, action, facts, .. }: &Case,
         error: &EngineError,
         call: Option<&str>,
     ) -> Result<Outcome, EngineError> {

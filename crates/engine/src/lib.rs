@@ -89,7 +89,7 @@ pub use workspace::Workspace;
 
 use base::Unmoved;
 use parked::Parked;
-use rules::{Checked, RepositoryGate};
+use rules::{Checked, LastGate};
 use store::Store;
 
 /// The control plane of one state directory.
@@ -98,7 +98,7 @@ pub struct Engine {
     log: Log<Store>,
     /// The organisation's rules. What decides in a task is [`Engine::gate_of`].
     gate: Arc<Gate>,
-    repository_gate: Mutex<RepositoryGate>,
+    last_gate: Mutex<LastGate>,
     repository_files: Mutex<Option<(Unmoved, RepositoryFiles)>>,
     settled: Vec<String>,
     /// Sandboxes that wait for an action, oldest first.
@@ -127,7 +127,7 @@ impl Engine {
             config,
             log,
             gate: Arc::new(gate),
-            repository_gate: Mutex::default(),
+            last_gate: Mutex::default(),
             repository_files: Mutex::default(),
             settled: Vec::new(),
             parked: Mutex::default(),

@@ -1,15 +1,18 @@
-//! Which rules decide in a task: the organisation's, and beside them those that the repository brings along.
+//! Which rules decide in a task: the organisation's, beside them those that the repository brings along, and those of the
+//! level that the task was taken in for.
 //!
 //! Guarantees: a repository's rules are those of a commit (see [`Engine::repository_files`]) and only take away; where
-//! they cannot be used everything is denied. Rules are held against the schema when they are new, not at every start.
+//! they cannot be used everything is denied. Nothing raises the level of a task. Rules are held against the schema when they
+//! are new, not at every start.
 //! Leaves to others: deciding (`gate`).
 
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use gate::{Gate, GateError, LayerOf, Policy};
+use model::intake::WorkLevel;
 use model::task::Task;
 
 use crate::base::{CommittedFile, REPOSITORY_RULES};
@@ -19,25 +22,32 @@ use crate::{Engine, Workspace};
 /// The directory of marks, one for each text of rules that passed the check, below the state directory.
 const CHECKED: &str = "checked-rules";
 
-/// Rules as they were read last, and the gate that asks them.
+/// What decides in a task beside the organisation's rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Beside {
+    repository: Option<CommittedFile>,
+    level: Option<WorkLevel>,
+}
+
+/// What decided last beside the organisation's rules, and the gate that asks all of them.
 #[derive(Default)]
-pub(crate) struct RepositoryGate(Option<(CommittedFile, Arc<Gate>)>);
+pub(crate) struct LastGate(Option<(Beside, Arc<Gate>)>);
 
 impl Engine {
     /// Returns the gate that decides in a task.
     ///
     /// # Errors
-    /// When it cannot be told which rules the repository has. Then nothing may be decided.
+    /// When it cannot be told which rules the repository has, or what the task was taken in for. Then nothing may be decided.
     pub fn gate_of(&self, task: &Task, workspace: &Workspace) -> Result<Arc<Gate>, EngineError> {
-        let Some(rules) = self.repository_files(task, workspace)?.rules else {
-            return Ok(self.gate.clone());
-        };
-        let mut known = self.repository_gate.lock().unwrap_or_else(|broken| broken.into_inner());
-        if let Some((_, gate)) = known.0.as_ref().filter(|(known, _)| *known == rules) {
+        let repository = self.repository_files(task, workspace)?.rules;
+        let level = self.store().read(|reader| reader.intake(&task.id))?;
+        let beside = Beside { repository, level: level.map(|stored| stored.intake.ceiling.level) };
+        let mut last = self.last_gate.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, gate)) = last.0.as_ref().filter(|(known, _)| *known == beside) {
             return Ok(gate.clone());
         }
-        let gate = Arc::new(self.with_rules(&rules));
-        known.0 = Some((rules, gate.clone()));
+        let gate = with_level(self.with_repository(&beside), beside.level);
+        last.0 = Some((beside, gate.clone()));
         Ok(gate)
     }
 
@@ -49,16 +59,27 @@ impl Engine {
         self.gate_of(task, &workspace)
     }
 
-    fn with_rules(&self, rules: &CommittedFile) -> Gate {
-        match Checked::in_state(&self.config().state_dir).of_repository(&rules.text) {
+    fn with_repository(&self, beside: &Beside) -> Arc<Gate> {
+        let Some(rules) = &beside.repository else { return self.gate.clone() };
+        Arc::new(match Checked::in_state(&self.config().state_dir).of_repository(&rules.text) {
             Ok(policy) => self.gate.tightened_by(LayerOf::Repository, Arc::new(policy)),
             Err(error) => Gate::closed(&GateError::Repository {
                 commit: rules.commit.clone(),
                 file: REPOSITORY_RULES,
                 source: Box::new(error),
             }),
-        }
+        })
     }
+}
+
+/// Adds the rules of a level.
+fn with_level(gate: Arc<Gate>, level: Option<WorkLevel>) -> Arc<Gate> {
+    let Some(level) = level else { return gate };
+    Arc::new(match Policy::bundle(&format!("level-{level}")) {
+        Some(Ok(policy)) => gate.tightened_by(LayerOf::Task, Arc::new(policy)),
+        Some(Err(error)) => Gate::closed(&error),
+        None => Gate::closed(&GateError::Missing),
+    })
 }
 
 /// Which rules were held against the schema before.

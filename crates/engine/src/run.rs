@@ -1,19 +1,18 @@
 //! One run: its name and its place, known before it is decided.
 
-use std::fmt;
 use std::fs::DirBuilder;
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use gate::{Facts, Gate};
-use model::{Action, ActionId, ApprovalId, TaskId, Timestamp};
+use model::{ActionId, ApprovalId, TaskId, Timestamp};
 
 use crate::Engine;
 use crate::clock::now;
 use crate::deadline::Moment;
 use crate::error::EngineError;
+use crate::facts::Case;
 use crate::handle::new_action_id;
 use crate::lock::Lock;
 use crate::start::Start;
@@ -34,26 +33,13 @@ pub(crate) struct Run {
     pub(crate) starter: Option<Starter>,
     /// The request for a person's yes that it is a trial for: what it writes is not the task's until that is said.
     pub(crate) trial: Option<ApprovalId>,
-    /// By what its action was decided, and what it is seen to do is decided too. A helper of ours has none.
-    pub(crate) rules: Option<DecidedBy>,
+    /// Its action with what decided about it: what it is seen to do is decided too.
+    pub(crate) case: Option<Arc<Case>>,
     /// When it was ordered.
     pub(crate) began: Timestamp,
     /// What belongs to it alone and goes with it.
     pub(crate) directory: PathBuf,
     _alive: Lock,
-}
-
-/// By what an action was decided.
-pub(crate) struct DecidedBy {
-    pub(crate) gate: Arc<Gate>,
-    pub(crate) action: Action,
-    pub(crate) facts: Facts,
-}
-
-impl fmt::Debug for DecidedBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DecidedBy").field("action", self.action.id()).finish_non_exhaustive()
-    }
 }
 
 impl Run {
@@ -71,7 +57,7 @@ impl Run {
             call: None,
             starter: None,
             trial: None,
-            rules: None,
+            case: None,
             began,
             directory,
             _alive: alive,

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use gate::{ApprovalRequest, Authorization, Decision, Facts, Gate};
+use gate::{ApprovalRequest, Authorization, Decision};
 use model::action::Action;
 use model::event::Event;
 use model::grant::Network;
@@ -16,6 +16,7 @@ use crate::Engine;
 use crate::clock::random;
 use crate::deadline::Moment;
 use crate::error::EngineError;
+use crate::facts::Case;
 use crate::store::{StoreError, StoredApproval, Writer};
 
 /// What to do where input would have to be part of the request.
@@ -24,16 +25,6 @@ const INPUT_AS_A_FILE: &str = "give it as a file of the workspace or with `--inp
 const HOLDS: Duration = Duration::from_hours(24);
 /// The most requests of one task that wait at once: nobody reads more with care.
 const MOST_OPEN: usize = 20;
-
-/// An action that may need somebody's yes, and what decides that.
-#[derive(Clone, Copy)]
-pub(crate) struct Asking<'a> {
-    pub(crate) gate: &'a Gate,
-    pub(crate) action: &'a Action,
-    pub(crate) facts: &'a Facts,
-    /// Whether it is given input, which is part of no request.
-    pub(crate) with_input: bool,
-}
 
 /// What becomes of an action that needs a person's yes.
 #[derive(Debug)]
@@ -141,9 +132,9 @@ impl Engine {
     }
 
     /// Decides what becomes of an action that needs somebody's yes.
-    pub(crate) fn asks(&self, asking: &Asking<'_>, request: &ApprovalRequest) -> Result<Asks, EngineError> {
-        let Asking { action, with_input, .. } = *asking;
-        if let (true, Some(why)) = (with_input, self.not_to_be_tried(action)?) {
+    pub(crate) fn asks(&self, case: &Case, request: &ApprovalRequest) -> Result<Asks, EngineError> {
+        let Case { action, with_input, .. } = case;
+        if let (true, Some(why)) = (*with_input, self.not_to_be_tried(action)?) {
             return Ok(Asks::NotAsked(format!(
                 "{why}, and what it reads is part of no request: {INPUT_AS_A_FILE}"
             )));
@@ -171,16 +162,11 @@ impl Engine {
             let why = format!("{MOST_OPEN} requests of the task wait for an answer already");
             return Ok(Asks::NotAsked(why));
         }
-        self.new_request(asking, request, &now)
+        self.new_request(case, request, &now)
     }
 
-    fn new_request(
-        &self,
-        asking: &Asking<'_>,
-        request: &ApprovalRequest,
-        now: &Moment,
-    ) -> Result<Asks, EngineError> {
-        let Asking { gate, action, facts, with_input } = *asking;
+    fn new_request(&self, case: &Case, request: &ApprovalRequest, now: &Moment) -> Result<Asks, EngineError> {
+        let Case { gate, action, facts, with_input, .. } = case;
         let (trial, untried) = match self.not_to_be_tried(action)? {
             Some(why) => (None, Some(why.to_owned())),
             None => match gate.decide_trial(action.clone(), facts, request) {
@@ -205,7 +191,7 @@ impl Engine {
             deadline: now.plus(HOLDS),
             untried,
             ground: ground(action.start().workspace.as_path(), &action.grant().inputs),
-            with_input,
+            with_input: *with_input,
             repeats: 0,
             answers: Vec::new(),
             why: None,

@@ -28,7 +28,7 @@ use crate::error::EngineError;
 use crate::layers::GIT_UPPER;
 use crate::store::{ActionState, ClientProcess, StoredAction, StoredApproval, StoredRequest};
 
-pub(crate) use asking::{Asking, Asks};
+pub(crate) use asking::Asks;
 pub use people::{Progress, Roles};
 
 /// Why a request is worth nothing that has nothing to show.

@@ -30,6 +30,8 @@ pub(super) struct Extent {
     protected: BTreeSet<WorkspacePath>,
     /// Whether commits that were made inside are still to be had from the task.
     stays_open: bool,
+    /// Whether applying is what was ordered, and not said beforehand with a run.
+    is_ordered: bool,
 }
 
 /// Writes a task's changes to the directory.
@@ -41,6 +43,7 @@ pub(super) fn apply(context: &Context<'_>, args: &ApplyArgs) -> Result<Exit, Cli
         only: pathspecs(context, &task, &args.pathspec)?,
         protected: paths(&args.protected)?,
         stays_open: false,
+        is_ordered: true,
     };
     if args.dry_run {
         let document = looked_at(&engine, &task, &extent)?;
@@ -96,6 +99,7 @@ pub(super) fn after_run(
         only: Pathspecs::default(),
         protected: BTreeSet::new(),
         stays_open: engine.moved_a_branch(task)?,
+        is_ordered: false,
     };
     if let Some(document) = take_over(context, engine, task, mode, extent)? {
         console.say(&render::applied(&document, console.err));
@@ -118,7 +122,7 @@ fn take_over(
     mode: ApplyMode,
     extent: Extent,
 ) -> Result<Option<ApplyDocument>, CliError> {
-    let Extent { include_ignored, only, mut protected, stays_open } = extent;
+    let Extent { include_ignored, only, mut protected, stays_open, is_ordered } = extent;
     let gate_mode = match mode {
         ApplyMode::Never => return Ok(None),
         ApplyMode::Ask => Mode::Ask,
@@ -130,7 +134,9 @@ fn take_over(
         return Ok(None);
     }
     let person = context.user.name.clone();
-    let consent = (asks || !protected.is_empty()).then_some(Consent { person, paths: protected });
+    // What was said with a run was said before there was anything to see.
+    let consent =
+        (asks || is_ordered || !protected.is_empty()).then_some(Consent { person, paths: protected });
     let principal = context.principal();
     let wanted = |path: &WorkspacePath| only.matches(path);
     let progress = context.console.progress("writing the changes");

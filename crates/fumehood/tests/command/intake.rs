@@ -181,6 +181,31 @@ fn in_a_task_that_only_reads_no_program_runs() {
 }
 
 #[test]
+fn the_rules_of_its_level_decide_in_a_task_beside_those_of_the_settings() {
+    let bench = Bench::new();
+    let at = |level: &str| bench.opened(&["--level", level, "--outcome", "x", "--test", "true"]);
+    for (level, code, reason, rule) in [
+        ("2", 126, "level-installs-nothing", "task/installs-nothing"),
+        ("3", 126, "package-nobody-chose", "task/new-packages-ask"),
+    ] {
+        let task = at(level);
+        let answer = bench.run(&["run", "--task", &task, "--", "pip", "install", "requests"]);
+        assert_eq!(answer.code, Some(code), "{level}: {answer:?}");
+        let decision = bench.json(&["show", "--json"])["decision"].clone();
+        let rules = decision["rules"].to_string();
+        assert!(rules.contains(rule), "{level}: {decision:#}");
+        assert!(
+            rules.contains(reason) || decision["reason"] == reason || level == "3",
+            "{level}: {decision:#}"
+        );
+        // Nothing of that holds where no task was taken in for it.
+        assert_eq!(bench.run(&["discard", &task]).code, Some(0));
+    }
+    let answer = bench.run(&["run", "--", "pip", "install", "requests"]);
+    assert_ne!(answer.code, Some(126), "{answer:?}");
+}
+
+#[test]
 fn changes_outside_of_what_was_wanted_wait_for_a_person() {
     let bench = Bench::new();
     let task = bench.opened(&["--outcome", "x", "--path", "src", "--kind", "created", "--kind", "modified"]);
