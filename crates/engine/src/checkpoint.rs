@@ -6,7 +6,7 @@
 //! come to it. Leaves to others: that nobody else makes one in the same place (the lock of the task, or of the place), and
 //! that it is not mounted meanwhile.
 
-mod holds;
+mod manifest;
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ use crate::fail_point::reached;
 use crate::layers::{GIT_UPPER, Places};
 use crate::lock::Lock;
 use crate::store::StoredLayer;
-use holds::Holds;
+use manifest::Holds;
 
 /// Directories that are mounted below a new layer and above the base: a checkpoint, and the newest layers. With the base
 /// that makes four lowers at most. Lookups cost by their number, and the kernel takes 256 bytes for all their names.

@@ -37,11 +37,13 @@ pub(crate) struct Met {
     denials: Vec<StoredDenial>,
     events: Vec<Event>,
     freezes: bool,
+    /// Whether more was changed than could be looked at.
+    too_much: bool,
 }
 
 impl Met {
     pub(crate) fn is_empty(&self) -> bool {
-        self.denials.is_empty()
+        self.denials.is_empty() && !self.too_much
     }
 
     /// Returns the events that record it.
@@ -53,6 +55,7 @@ impl Met {
         self.denials.extend(more.denials);
         self.events.extend(more.events);
         self.freezes |= more.freezes;
+        self.too_much |= more.too_much;
     }
 
     /// Writes it down.
@@ -105,11 +108,12 @@ impl Engine {
         observed: &Observed,
         report: &Report,
     ) -> Result<Met, EngineError> {
-        let Some(by) = run.case.as_ref().filter(|case| case.service.is_none()) else {
+        let Some(by) = run.pending.as_ref().filter(|by| by.service.is_none()) else {
             return Ok(Met::default());
         };
         let known = self.store().read(|reader| reader.denials(&run.task))?;
-        let (files, classes) = of_changes(report);
+        let behind = self.git_writes(&run.task, &run.action)?;
+        let (files, classes) = of_changes(report, &behind);
         let mut all = of_programs(&run.start.workspace.path, observed);
         all.extend(files.iter().cloned());
         let mut met = self.met(&known, &all, way(tool), &run.task, true)?;
@@ -118,6 +122,9 @@ impl Engine {
         let happened: BTreeSet<Effect> = files.into_iter().chain(started(observed)).collect();
         let refused = by.gate.refused_of(&by.action, by.action.grant(), &facts, &happened);
         met.add(first_seen(&known, run, tool, refused));
+        if report.unlisted > 0 && by.gate.refused_of_some_changes(&by.action, by.action.grant(), &facts) {
+            met.add(too_much_to_see(run));
+        }
         Ok(met)
     }
 
@@ -178,7 +185,7 @@ impl Engine {
         let event = Event::TaskState { state, by: Some(by.clone()) };
         self.record(&about(&task.id), &event, |writer, time| {
             writer.forget_ways(&task.id)?;
-            writer.set_task_state(&task.id, state, time)
+            writer.thaw_task(&task.id, time)
         })
     }
 }
@@ -197,7 +204,7 @@ fn first_time(known: &[StoredDenial], action: &Action, denial: &Denial) -> Met {
     let effects: Vec<Effect> = denials.iter().map(|denial| denial.remembered.effect.clone()).collect();
     let reason = record.reason.clone();
     let events = (!effects.is_empty()).then_some(Event::DenialRemembered { effects, reason });
-    Met { denials, events: events.into_iter().collect(), freezes: false }
+    Met { denials, events: events.into_iter().collect(), ..Met::default() }
 }
 
 /// Remembers what an action was seen to do and policy refuses, and says that it was seen.
@@ -209,7 +216,14 @@ fn first_seen(known: &[StoredDenial], run: &Run, tool: &Tool, refused: Vec<Remem
         [remembered, Event::DenialMet { effect, reason, first: run.action.clone(), observed: true, ways: 0 }]
     });
     let events = seen.collect();
-    Met { denials, events, freezes: false }
+    Met { denials, events, ..Met::default() }
+}
+
+/// Says that an action changed more than can be listed: what is not listed cannot be held against the rules.
+fn too_much_to_see(run: &Run) -> Met {
+    let (effect, reason) = (Effect::Write { place: Place::Anywhere }, "more-changes-than-listed".to_owned());
+    let event = Event::DenialMet { effect, reason, first: run.action.clone(), observed: true, ways: 0 };
+    Met { events: vec![event], too_much: true, ..Met::default() }
 }
 
 /// Returns what is new to a task among what it was denied.
@@ -262,11 +276,13 @@ fn of_programs(workspace: &Path, observed: &Observed) -> BTreeSet<Effect> {
     effects
 }
 
-/// Returns what is changed by an action, and the classes of every path.
-fn of_changes(report: &Report) -> (BTreeSet<Effect>, BTreeMap<WorkspacePath, Classes>) {
-    let (mut effects, mut classes) = (BTreeSet::new(), BTreeMap::new());
+/// Returns what is changed by an action, and the classes of every path. `behind` are files of git's own that it wrote behind a
+/// linked worktree.
+fn of_changes(report: &Report, behind: &[OsText]) -> (BTreeSet<Effect>, BTreeMap<WorkspacePath, Classes>) {
+    let mut effects: BTreeSet<Effect> = behind.iter().filter_map(|name| reference(name.as_bytes())).collect();
+    let mut classes = BTreeMap::new();
     for change in &report.changes {
-        effects.extend(reference(&change.path));
+        effects.extend(change.path.as_bytes().strip_prefix(b".git/").and_then(reference));
         let place = Place::Path(change.path.clone());
         effects.insert(match change.kind {
             ChangeKind::Deleted => Effect::Delete { place },
@@ -280,11 +296,17 @@ fn of_changes(report: &Report) -> (BTreeSet<Effect>, BTreeMap<WorkspacePath, Cla
     (effects, classes)
 }
 
-/// Returns what it means that a file of git's references was written.
-fn reference(path: &WorkspacePath) -> Option<Effect> {
-    let names = [".git/refs/heads/", ".git/refs/tags/"];
-    let name = names.iter().find_map(|place| path.as_bytes().strip_prefix(place.as_bytes()))?;
-    let reference = String::from_utf8_lossy(name).into_owned();
+/// Returns what it means that a file of git's own, by its name from git's directory, was written. Which of the packed references
+/// moved is not looked at.
+fn reference(name: &[u8]) -> Option<Effect> {
+    let reference = match name {
+        b"packed-refs" => "*".to_owned(),
+        name => {
+            let places: [&[u8]; 2] = [b"refs/heads/", b"refs/tags/"];
+            let name = places.iter().find_map(|place| name.strip_prefix(*place))?;
+            String::from_utf8_lossy(name).into_owned()
+        }
+    };
     Some(Effect::ChangeRef { repository: ".".to_owned(), reference, forced: true })
 }
 

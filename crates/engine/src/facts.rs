@@ -18,7 +18,7 @@ use crate::error::EngineError;
 use crate::store::Halt;
 
 /// An action with all that decides about it.
-pub(crate) struct Case {
+pub(crate) struct PendingAction {
     pub(crate) gate: Arc<Gate>,
     pub(crate) action: Action,
     pub(crate) facts: Facts,
@@ -28,7 +28,7 @@ pub(crate) struct Case {
     pub(crate) with_input: bool,
 }
 
-impl Case {
+impl PendingAction {
     pub(crate) fn decide(&self) -> Decision {
         match self.service {
             Some(service) => self.gate.decide_internal(self.action.clone(), service, &self.facts),
@@ -37,9 +37,9 @@ impl Case {
     }
 }
 
-impl fmt::Debug for Case {
+impl fmt::Debug for PendingAction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Case").field("action", self.action.id()).finish_non_exhaustive()
+        f.debug_struct("PendingAction").field("action", self.action.id()).finish_non_exhaustive()
     }
 }
 

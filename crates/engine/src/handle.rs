@@ -21,7 +21,7 @@ use crate::clock::{now, random};
 use crate::deadline::Moment;
 use crate::denials::Met;
 use crate::error::EngineError;
-use crate::facts::Case;
+use crate::facts::PendingAction;
 use crate::holds::halted;
 use crate::lock::Lock;
 use crate::outcome::{NotStarted, Outcome};
@@ -145,24 +145,24 @@ impl Engine {
         if manner.service.is_none() {
             run.starter = Some(self.starter(task, &action.request().principal)?);
         }
-        let (case, given) = self.case(task, &order, action, gate, (manner, io.stdin.is_some()))?;
-        let about = subject(&case.action);
-        let requested = self.requested(&case.action, &case.facts);
-        let ruled = self.ruled(task, &case, given, &run.start.masked)?;
+        let (pending, given) = self.pending(task, &order, action, gate, (manner, io.stdin.is_some()))?;
+        let about = subject(&pending.action);
+        let requested = self.requested(&pending.action, &pending.facts);
+        let ruled = self.ruled(task, &pending, given, &run.start.masked)?;
         run.trial = ruled.asks.as_ref().and_then(Asks::tried).cloned();
-        let case = Arc::new(case);
-        run.case = Some(case.clone());
+        let pending = Arc::new(pending);
+        run.pending = Some(pending.clone());
         // The action is about to be on the record: what is asked from here on is for its command.
         io.about_to_start();
-        let written = self.record_and_prepare(&about, &requested, &case.action, &ruled, (run, waiting));
+        let written = self.record_and_prepare(&about, &requested, &pending.action, &ruled, (run, waiting));
         let (receipt, prepared) = match written {
             Err(error) if halted(&error).is_some() => {
-                return self.refuse_late(&about, &requested, &case, &error, manner.call);
+                return self.refuse_late(&about, &requested, &pending, &error, manner.call);
             }
             written => written?,
         };
         fail_point::reached("decision: it is on the record");
-        let id = case.action.id().clone();
+        let id = pending.action.id().clone();
         let (yes, request) = match (ruled.decision, ruled.asks) {
             (Decision::Deny(denial), _) => return Ok(Outcome::Denied { action: id, denial }),
             (Decision::Allow(yes) | Decision::Narrow(yes), _) => (yes, None),
@@ -205,14 +205,14 @@ impl Engine {
     }
 
     /// Puts an action together with all that decides about it, and returns the yes that it could spend.
-    fn case(
+    fn pending(
         &self,
         task: &Task,
         order: &Order,
         action: Action,
         gate: Arc<Gate>,
         (manner, with_input): (Manner<'_>, bool),
-    ) -> Result<(Case, Option<StoredApproval>), EngineError> {
+    ) -> Result<(PendingAction, Option<StoredApproval>), EngineError> {
         // What was said to a command without input covers none with one, and helpers need nobody's yes.
         let can_use_a_yes = !with_input && manner.service.is_none();
         let given = if can_use_a_yes { self.given_to(&action, task)? } else { None };
@@ -221,27 +221,27 @@ impl Engine {
             facts.approvals = self.approvals_of(given, &Moment::now()?);
             facts.owners = self.owners_of(given);
         }
-        Ok((Case { gate, action, facts, service: manner.service, with_input }, given))
+        Ok((PendingAction { gate, action, facts, service: manner.service, with_input }, given))
     }
 
     /// Decides, and puts beside that what it means for people: whom it asks, or whose yes it spends.
     fn ruled(
         &self,
         task: &Task,
-        case: &Case,
+        pending: &PendingAction,
         given: Option<StoredApproval>,
         masked: &[WorkspacePath],
     ) -> Result<Ruled, EngineError> {
-        let decision = case.decide();
+        let decision = pending.decide();
         let asks = match &decision {
-            Decision::RequireApproval(request) => Some(self.asks(case, request)?),
+            Decision::RequireApproval(request) => Some(self.asks(pending, request)?),
             Decision::Allow(_) | Decision::Narrow(_) | Decision::Deny(_) => None,
         };
-        let met = self.after_decision(&case.action, &decision)?;
+        let met = self.after_decision(&pending.action, &decision)?;
         let is_yes = matches!(decision, Decision::Allow(_) | Decision::Narrow(_));
         let spends = given.filter(|_| is_yes);
-        let starts = is_yes && case.service.is_none();
-        let proposal = if starts { self.proposal(task, &case.action, masked)? } else { None };
+        let starts = is_yes && pending.service.is_none();
+        let proposal = if starts { self.proposal(task, &pending.action, masked)? } else { None };
         Ok(Ruled { decision, asks, spends, met, proposal })
     }
 
@@ -354,7 +354,7 @@ impl Engine {
         &self,
         about: &Subject,
         requested: &Event,
-        Case { gate, action, facts, .. }: &Case,
+        PendingAction { gate, action, facts, .. }: &PendingAction,
         error: &EngineError,
         call: Option<&str>,
     ) -> Result<Outcome, EngineError> {

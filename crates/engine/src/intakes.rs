@@ -111,7 +111,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the state cannot be read.
-    pub fn is_halted(&self, task: &Task) -> Result<Option<Halt>, EngineError> {
+    pub fn halt_of(&self, task: &Task) -> Result<Option<Halt>, EngineError> {
         let task = self.store().read(|reader| reader.find_task(task.id.as_str()))?;
         self.halt(&task, &task.owner)
     }

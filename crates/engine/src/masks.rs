@@ -77,11 +77,13 @@ impl Engine {
     /// what somebody asks for is kept with it. A file that cannot be read now is covered all the same.
     pub(crate) fn learn_files(&self, found: &[Found], now: &Stack) {
         let mut finder = now.after();
+        let mut secrets = Vec::new();
         for found in found.iter().take(LEARNED_MAX) {
             let entry = finder.find(&found.path).ok().flatten();
             let text = entry.and_then(|entry| entry.read(LEARNED_BYTES).ok()).unwrap_or_default();
-            self.store().learn_secrets(values_of_file(&text));
+            secrets.extend(values_of_file(&text));
         }
+        self.store().learn_secrets(secrets);
     }
 
     fn remember(&self, fresh: HashMap<CacheKey, Verdict>) -> Result<(), EngineError> {

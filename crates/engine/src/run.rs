@@ -12,7 +12,7 @@ use crate::Engine;
 use crate::clock::now;
 use crate::deadline::Moment;
 use crate::error::EngineError;
-use crate::facts::Case;
+use crate::facts::PendingAction;
 use crate::handle::new_action_id;
 use crate::lock::Lock;
 use crate::start::Start;
@@ -34,7 +34,7 @@ pub(crate) struct Run {
     /// The request for a person's yes that it is a trial for: what it writes is not the task's until that is said.
     pub(crate) trial: Option<ApprovalId>,
     /// Its action with what decided about it: what it is seen to do is decided too.
-    pub(crate) case: Option<Arc<Case>>,
+    pub(crate) pending: Option<Arc<PendingAction>>,
     /// When it was ordered.
     pub(crate) began: Timestamp,
     /// What belongs to it alone and goes with it.
@@ -57,7 +57,7 @@ impl Run {
             call: None,
             starter: None,
             trial: None,
-            case: None,
+            pending: None,
             began,
             directory,
             _alive: alive,

@@ -92,6 +92,44 @@ fn a_task_that_starts_from_a_commit_keeps_the_rules_of_it() {
 }
 
 #[test]
+fn what_git_cannot_tell_is_not_taken_for_a_repository_that_says_nothing() {
+    let bench = Bench::new();
+    bench.commit_rules(&no_python());
+    // Its objects lie in the other repository, which no sandbox shows.
+    let shared = bench.directory.path().join("shared");
+    let place = shared.to_str().expect("text");
+    bench.git(&["clone", "--quiet", "--shared", ".", place]);
+    let task = bench.live(&shared);
+    for _ in 0..2 {
+        let order = bench.order(&Profile::default_profile(), &shared, "python3 x.py");
+        let io = sandbox::Io {
+            stdin: None,
+            stdout: Box::new(sandbox::Silent),
+            stderr: Box::new(sandbox::Silent),
+            controller: None,
+        };
+        let outcome = bench.engine.handle(&task, order, io, || {});
+        assert!(matches!(outcome, Err(EngineError::Base { .. })), "{outcome:?}");
+    }
+    bench.git(&["-C", place, "repack", "--quiet", "-a", "-d"]);
+    fs::remove_file(shared.join(".git/objects/info/alternates")).expect("is there");
+    assert_eq!(bench.reason(&task, &shared, "python3 x.py"), "of-the-repository");
+}
+
+#[test]
+fn a_part_of_a_repository_that_has_rules_is_no_way_around_them() {
+    let bench = Bench::new();
+    let part = bench.repository().join("src");
+    fs::create_dir(&part).expect("a directory");
+    let task = bench.live(&part);
+    assert_eq!(bench.reason(&task, &part, "python3 x.py"), "inside-the-sandbox");
+    bench.commit_rules(&no_python());
+    let workspace = bench.workspace(&part);
+    let refused = bench.engine.gate_of(&task, &workspace).err().expect("is refused").to_string();
+    assert!(refused.contains("work on its top"), "{refused}");
+}
+
+#[test]
 fn a_linked_worktree_has_the_rules_of_its_own_commit() {
     let bench = Bench::new();
     let worktree = bench.directory.path().join("worktree");

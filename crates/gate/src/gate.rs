@@ -12,7 +12,7 @@ use cedar_policy::Authorizer;
 use model::action::Principal;
 use model::grant::{Network, WorkspaceAccess};
 use model::intake::{Ceiling, WorkLevel};
-use model::{Action, Canonical, Digest, Effect, Grant, Timestamp, Tool};
+use model::{Action, Canonical, Digest, Effect, Grant, Place, Timestamp, Tool};
 
 use crate::apply::Apply;
 use crate::decision::{ApprovalRequest, Decision, Granted, Subject};
@@ -231,6 +231,20 @@ impl Gate {
             Refusal { what: String::new(), effect: Some(effect.clone()), cause }.as_remembered()
         };
         seen.into_iter().filter_map(refused).collect()
+    }
+
+    /// Tells whether policy refuses some changes of files or controls, whichever they are.
+    pub fn refused_of_some_changes(&self, action: &Action, grant: &Grant, facts: &Facts) -> bool {
+        let (about, given) = (About::Action { action, grant }, given(facts, action));
+        let changes = [
+            Effect::Write { place: Place::Anywhere },
+            Effect::Delete { place: Place::Anywhere },
+            Effect::ChangeControl { control: "*".to_owned() },
+        ];
+        changes.iter().any(|effect| {
+            let question = Question::Effect { effect: Cow::Borrowed(effect), classes: None };
+            !self.leaves_free(&question, about, &given)
+        })
     }
 
     /// Tells whether every layer permits a question whatever it is about.

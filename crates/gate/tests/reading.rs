@@ -33,16 +33,18 @@ fn agent() -> Principal {
 
 #[test]
 fn an_owner_reads_and_others_do_not() {
-    let gate = Gate::new(Policy::default_bundle().expect("can be used"));
-    let verdict =
-        |by: &Principal, owner: &Principal| asks(&gate, by, owner, ContentClass::Output).record().verdict;
     let (ada, bob) = (user("ada"), user("bob"));
-    assert_eq!(verdict(&ada, &ada), Verdict::Allow);
-    assert_eq!(verdict(&ada, &agent()), Verdict::Allow);
-    assert_eq!(verdict(&bob, &ada), Verdict::Deny);
-    assert_eq!(verdict(&agent(), &ada), Verdict::Deny);
-    assert_eq!(verdict(&agent(), &agent()), Verdict::Deny);
-    assert_eq!(verdict(&Principal::Engine, &ada), Verdict::Deny);
+    for (name, text) in gate::BUNDLES {
+        let gate = Gate::new(Policy::parse(text).expect("can be used"));
+        let verdict =
+            |by: &Principal, owner: &Principal| asks(&gate, by, owner, ContentClass::Output).record().verdict;
+        assert_eq!(verdict(&ada, &ada), Verdict::Allow, "{name}");
+        assert_eq!(verdict(&ada, &agent()), Verdict::Allow, "{name}");
+        assert_eq!(verdict(&bob, &ada), Verdict::Deny, "{name}");
+        assert_eq!(verdict(&agent(), &ada), Verdict::Deny, "{name}");
+        assert_eq!(verdict(&agent(), &agent()), Verdict::Deny, "{name}");
+        assert_eq!(verdict(&Principal::Engine, &ada), Verdict::Deny, "{name}");
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::Engine;
 use crate::clock::random;
 use crate::deadline::Moment;
 use crate::error::EngineError;
-use crate::facts::Case;
+use crate::facts::PendingAction;
 use crate::store::{StoreError, StoredApproval, Writer};
 
 /// What to do where input would have to be part of the request.
@@ -132,8 +132,12 @@ impl Engine {
     }
 
     /// Decides what becomes of an action that needs somebody's yes.
-    pub(crate) fn asks(&self, case: &Case, request: &ApprovalRequest) -> Result<Asks, EngineError> {
-        let Case { action, with_input, .. } = case;
+    pub(crate) fn asks(
+        &self,
+        pending: &PendingAction,
+        request: &ApprovalRequest,
+    ) -> Result<Asks, EngineError> {
+        let PendingAction { action, with_input, .. } = pending;
         if let (true, Some(why)) = (*with_input, self.not_to_be_tried(action)?) {
             return Ok(Asks::NotAsked(format!(
                 "{why}, and what it reads is part of no request: {INPUT_AS_A_FILE}"
@@ -162,11 +166,16 @@ impl Engine {
             let why = format!("{MOST_OPEN} requests of the task wait for an answer already");
             return Ok(Asks::NotAsked(why));
         }
-        self.new_request(case, request, &now)
+        self.new_request(pending, request, &now)
     }
 
-    fn new_request(&self, case: &Case, request: &ApprovalRequest, now: &Moment) -> Result<Asks, EngineError> {
-        let Case { gate, action, facts, with_input, .. } = case;
+    fn new_request(
+        &self,
+        pending: &PendingAction,
+        request: &ApprovalRequest,
+        now: &Moment,
+    ) -> Result<Asks, EngineError> {
+        let PendingAction { gate, action, facts, with_input, .. } = pending;
         let (trial, untried) = match self.not_to_be_tried(action)? {
             Some(why) => (None, Some(why.to_owned())),
             None => match gate.decide_trial(action.clone(), facts, request) {

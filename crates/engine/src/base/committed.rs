@@ -1,8 +1,9 @@
 //! What a repository says for itself: the few files at its top that we read, as a commit has them. What an agent, or
 //! anybody, writes to the working tree counts for nothing before it is committed on the host.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -38,13 +39,25 @@ pub struct CommittedFile {
     pub text: String,
 }
 
-/// Prints the current commit and a file of it. Ends with 3 where there is no commit, and with 4 where it has no such file.
+/// Prints the current commit and a file of it. Ends with 3 where the branch has no commit yet, and with 4 where the commit has
+/// no such file. What git could not tell is neither: a failure must not read as a repository that says nothing.
 const PRINT: &str = r#"set -eu
-commit=$(git rev-parse --quiet --verify 'HEAD^{commit}') || exit 3
+if ! commit=$(git rev-parse --verify 'HEAD^{commit}'); then
+    branch=$(git symbolic-ref --quiet HEAD)
+    status=0
+    git show-ref --quiet --verify "$branch" || status=$?
+    [ "$status" != 1 ] || exit 3
+    exit 1
+fi
 printf '%s\n' "$commit"
-git cat-file -e "$commit:$1" 2>/dev/null || exit 4
+listed=$(git ls-tree "$commit" -- "$1")
+[ -n "$listed" ] || exit 4
 git cat-file blob "$commit:$1"
 "#;
+
+/// What stands before a kept copy: there is no such file, or its text follows.
+const KEPT_NONE: &str = "none\n";
+const KEPT_TEXT: &str = "text\n";
 
 /// More than any such file needs.
 const LARGEST: u64 = 1 << 20;
@@ -80,6 +93,7 @@ impl Engine {
             });
         }
         if fs::symlink_metadata(workspace.path.join(".git")).is_err() {
+            refuse_part_of_repository(&workspace.path)?;
             return Ok(RepositoryFiles::default());
         }
         let unmoved = Unmoved::now(&workspace.path);
@@ -106,7 +120,12 @@ impl Engine {
         commit: &str,
         name: &str,
     ) -> Result<Option<CommittedFile>, EngineError> {
-        let path = self.base_of(task).join(name);
+        let base = self.base_of(task);
+        if !base.is_dir() {
+            let why = "what was checked out for the task is not there any more: start another one".to_owned();
+            return Err(EngineError::Base { path: base, why });
+        }
+        let path = base.join(name);
         let mut options = File::options();
         // A link would have somebody else's file read.
         options.read(true).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
@@ -137,19 +156,17 @@ impl Engine {
             return Ok(None);
         }
         let kept = current.map(|commit| self.place_of_committed(task, commit, name));
-        if let (Some(commit), Some(text)) =
-            (current, kept.as_ref().and_then(|kept| fs::read_to_string(kept).ok()))
-        {
-            return Ok((!text.is_empty()).then(|| CommittedFile { commit: commit.to_owned(), text }));
+        if let (Some(commit), Some(found)) = (current, kept.as_deref().and_then(read_kept)) {
+            return Ok(found.map(|text| CommittedFile { commit: commit.to_owned(), text }));
         }
         let profile = &self.config().helper_profile;
         let found = Git { engine: self, task, workspace, profile }.committed(name)?;
         if let (Some(kept), Some(commit)) = (kept, current)
             && found.as_ref().is_none_or(|found| found.commit == commit)
         {
-            let text = found.as_ref().map_or("", |found| found.text.as_str());
             self.make_task_directory(&task.id)?;
-            fs::write(&kept, text).map_err(EngineError::file("write", &kept))?;
+            let text = found.as_ref().map(|found| found.text.as_str());
+            keep(&kept, text).map_err(EngineError::file("write", &kept))?;
         }
         Ok(found)
     }
@@ -177,6 +194,43 @@ impl Git<'_> {
     }
 }
 
+/// Refuses a directory that is a part of a repository which says something for itself: its rules name paths from its top.
+fn refuse_part_of_repository(workspace: &Path) -> Result<(), EngineError> {
+    let is_top = |directory: &&Path| fs::symlink_metadata(directory.join(".git")).is_ok();
+    let Some(top) = workspace.ancestors().skip(1).find(is_top) else { return Ok(()) };
+    let index = Index::of(top);
+    let has = |name: &&'static str| index.may_have(name) || fs::symlink_metadata(top.join(name)).is_ok();
+    match [REPOSITORY_SETTINGS, REPOSITORY_RULES].into_iter().find(has) {
+        None => Ok(()),
+        Some(name) => Err(EngineError::Base {
+            path: workspace.to_owned(),
+            why: format!(
+                "it is a part of a repository with a `{name}`, which holds for all of it: work on its top, {}",
+                top.display()
+            ),
+        }),
+    }
+}
+
+/// Reads a kept copy: nothing where there is none that is whole.
+fn read_kept(kept: &Path) -> Option<Option<String>> {
+    let text = fs::read_to_string(kept).ok()?;
+    match text.strip_prefix(KEPT_TEXT) {
+        Some(text) => Some(Some(text.to_owned())),
+        None => (text == KEPT_NONE).then_some(None),
+    }
+}
+
+/// Keeps a copy as a whole or not at all: half of the rules would be rules, too.
+fn keep(kept: &Path, text: Option<&str>) -> io::Result<()> {
+    let written = text.map_or_else(|| KEPT_NONE.to_owned(), |text| format!("{KEPT_TEXT}{text}"));
+    let new = kept.with_extension(format!("{}.new", std::process::id()));
+    let mut file = File::create(&new)?;
+    file.write_all(written.as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, kept)
+}
+
 impl Unmoved {
     fn now(workspace: &Path) -> Self {
         let index = git_dirs::git_directory(workspace).join("index");
@@ -201,8 +255,14 @@ struct Index(Option<Vec<u8>>);
 
 impl Index {
     fn of(workspace: &Path) -> Self {
-        let read = fs::read(git_dirs::git_directory(workspace).join("index"));
-        Self(match read {
+        let git = git_dirs::git_directory(workspace);
+        // The names of a split index stand in another file.
+        let is_shared = |name: &OsString| name.as_encoded_bytes().starts_with(b"sharedindex.");
+        let entries = fs::read_dir(&git).into_iter().flatten().flatten();
+        if entries.map(|entry| entry.file_name()).any(|name| is_shared(&name)) {
+            return Self(None);
+        }
+        Self(match fs::read(git.join("index")) {
             // Version 4 cuts what a name shares with the one before it.
             Ok(index) if index.starts_with(b"DIRC\0\0\0\x02") || index.starts_with(b"DIRC\0\0\0\x03") => {
                 Some(index)
@@ -279,6 +339,24 @@ mod tests {
         assert!(may_have());
         write(b"DIRC\0\0\0\x04....");
         assert!(may_have(), "it could be there in a form that is cut");
+        write(b"DIRC\0\0\0\x02....src/main.rs...");
+        fs::write(top.join(".git/sharedindex.0123"), "").expect("writes");
+        assert!(may_have(), "it could be there in the other file");
+    }
+
+    #[test]
+    fn a_copy_that_is_not_whole_is_none() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let kept = directory.path().join("committed-0123-.fumehood.cedar");
+        assert_eq!(read_kept(&kept), None);
+        for text in [None, Some(""), Some("forbid\n")] {
+            keep(&kept, text).expect("is kept");
+            assert_eq!(read_kept(&kept), Some(text.map(str::to_owned)));
+        }
+        for broken in ["", "none", "tex", "permit"] {
+            fs::write(&kept, broken).expect("writes");
+            assert_eq!(read_kept(&kept), None, "{broken}");
+        }
     }
 
     #[test]

@@ -49,7 +49,7 @@ impl Engine {
         for overview in self.store().read(|reader| reader.tasks())? {
             let task = overview.task;
             let Base::Commit { commit } = &task.base else { continue };
-            let goes_on = matches!(task.state, TaskState::Open | TaskState::Stopped);
+            let goes_on = matches!(task.state, TaskState::Open | TaskState::Stopped | TaskState::Frozen);
             let layers = self.store().read(|reader| reader.layers(&task.id))?;
             let stays =
                 |layer: &StoredLayer| layer.state != LayerState::Removed && !going.contains(&layer.action);

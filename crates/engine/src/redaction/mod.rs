@@ -21,8 +21,10 @@ use crate::store::Key;
 
 /// The longest value that is looked for: the longest private keys are shorter.
 const LONGEST: usize = 16 << 10;
-/// The most values that are looked for.
+/// The most values that are looked for, and the most bytes of them together: what finds them has a node for each byte of each
+/// form, and credential files are anybody's.
 const MOST: usize = 4096;
+const MOST_BYTES: usize = 128 << 10;
 /// The digits of base64 around a found form that can hold bits of the value too: one group.
 const GROUP: usize = 4;
 /// A part of a form shorter than this, where output was cut, says nothing of the value.
@@ -57,12 +59,14 @@ impl Redactor {
     pub(crate) fn learn(&self, key: &Key, secrets: impl IntoIterator<Item = (String, Vec<u8>)>) {
         let known = self.known();
         let mut values = known.values.clone();
+        let mut bytes: usize = values.iter().map(|secret| secret.value.len()).sum();
         for (name, value) in secrets {
             let value = value.trim_ascii().to_vec();
-            let has_room = value.len() <= LONGEST && values.len() < MOST;
+            let has_room = value.len() <= LONGEST && values.len() < MOST && bytes + value.len() <= MOST_BYTES;
             let is_new = || !values.iter().any(|secret| secret.value == value);
             if has_room && is_looked_for(&value) && is_new() {
                 let token = token(&name, &key.digest(&value));
+                bytes += value.len();
                 values.push(Secret { value, token });
             }
         }
@@ -128,29 +132,64 @@ impl Known {
         merged(hits)
     }
 
+    /// Finds the forms of what is known. Those that overlap become one as they come: of values that hold each other there can be
+    /// many at each byte.
     fn known_in(&self, text: &[u8]) -> Vec<Hit> {
         let Some(searcher) = &self.searcher else { return Vec::new() };
-        let found = searcher.find_overlapping_iter(text).map(|found| {
-            let (form, secret) = &self.forms[found.pattern().as_usize()];
-            Hit { range: around(text, found.range(), form), token: self.values[*secret].token.clone() }
-        });
-        found.collect()
+        // Each with the secret that it is, and how long that alone is.
+        let mut found: Vec<(Range<usize>, usize, usize)> = Vec::new();
+        for one in searcher.find_overlapping_iter(text) {
+            let (form, secret) = &self.forms[one.pattern().as_usize()];
+            let mut range = around(text, one.range(), form);
+            let (mut secret, mut longest) = (*secret, range.len());
+            // INVARIANT: they come in the order of their ends, so what overlaps is at the end of what was found.
+            while let Some((before, of, length)) = found.pop_if(|(before, ..)| range.start < before.end) {
+                range = range.start.min(before.start)..range.end.max(before.end);
+                if length >= longest {
+                    (secret, longest) = (of, length);
+                }
+            }
+            found.push((range, secret, longest));
+        }
+        let hit = |(range, secret, _): (Range<usize>, usize, usize)| {
+            let token = self.values[secret].token.clone();
+            Hit { range, token }
+        };
+        found.into_iter().map(hit).collect()
     }
 
     /// Takes the beginning of a form off the end of a head, and the end of one off the beginning of a tail: what stood
     /// between them is gone.
     fn whole_forms<'t>(&self, head: &'t [u8], tail: &'t [u8]) -> (&'t [u8], &'t [u8]) {
-        let parts = |form: &[u8]| LEAST_PART..form.len();
         let (mut from_head, mut from_tail) = (0, 0);
         for (form, _) in &self.forms {
             let form = form.bytes.as_slice();
-            let begins = |part: &usize| head.ends_with(&form[..*part]);
-            let ends = |part: &usize| tail.starts_with(&form[form.len() - *part..]);
-            from_head = from_head.max(parts(form).rev().find(begins).unwrap_or(0));
-            from_tail = from_tail.max(parts(form).rev().find(ends).unwrap_or(0));
+            let backwards: Vec<u8> = form.iter().rev().copied().collect();
+            let last = head.iter().skip(head.len().saturating_sub(form.len() - 1));
+            let first = tail.iter().take(form.len() - 1).rev();
+            from_head = from_head.max(beginning_at_the_end(form, last));
+            from_tail = from_tail.max(beginning_at_the_end(&backwards, first));
         }
-        (&head[..head.len() - from_head], &tail[from_tail..])
+        let at_least = |part: usize| if part < LEAST_PART { 0 } else { part };
+        (&head[..head.len() - at_least(from_head)], &tail[at_least(from_tail)..])
     }
+}
+
+/// Returns how much of the beginning of a form stands at the end of a text that is shorter than the form. In one pass, as
+/// Knuth, Morris and Pratt do it: a form can repeat itself, and trying each length would take its square.
+fn beginning_at_the_end<'t>(form: &[u8], text: impl Iterator<Item = &'t u8>) -> usize {
+    // For each beginning of the form, how much of it stands at its own end again.
+    let mut again = vec![0; form.len()];
+    let advance = |again: &[usize], mut matched: usize, byte: u8| {
+        while matched > 0 && byte != form[matched] {
+            matched = again[matched - 1];
+        }
+        if byte == form[matched] { matched + 1 } else { matched }
+    };
+    for at in 1..form.len() {
+        again[at] = advance(&again, again[at - 1], form[at]);
+    }
+    text.fold(0, |matched, byte| advance(&again, matched, *byte))
 }
 
 /// Finds what shows by itself that it is a credential. A token shows only that one was there.
@@ -161,8 +200,12 @@ fn shown(key: &Key, text: &[u8]) -> Vec<Hit> {
     }
     let lossless = std::str::from_utf8(text).unwrap_or_default();
     let tokens: Vec<Range<usize>> = tokens(lossless).collect();
-    let overlaps = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
-    found.retain(|found| !tokens.iter().any(|token| overlaps(&found.range, token)));
+    // They are in order.
+    let in_token = |range: &Range<usize>| {
+        let next = tokens.partition_point(|token| token.end <= range.start);
+        tokens.get(next).is_some_and(|token| token.start < range.end)
+    };
+    found.retain(|found| !in_token(&found.range));
     let hit = |found: Shaped| Hit {
         token: token(found.name, &key.digest(&text[found.range.clone()])),
         range: found.range,

@@ -137,6 +137,9 @@ pub enum StoreError {
     /// An action cannot come to this state from the one that it is in: somebody else brought it there, or it is gone.
     #[error("action `{action}` cannot become `{to}`: it is {from}")]
     State { action: model::ActionId, from: &'static str, to: &'static str },
+    /// A task cannot come to another state from the one that it is in.
+    #[error("{task} is {state}: it stays so until a person changes that")]
+    TaskState { task: model::TaskId, state: model::task::TaskState },
     /// A request for a person's yes is not where this could be done with it: somebody was quicker.
     #[error("{approval} is {state} already")]
     Approval { approval: model::ApprovalId, state: model::ApprovalState },

@@ -13,10 +13,10 @@
 mod actions;
 mod approvals;
 mod cache;
-mod checkpoints;
 mod contents;
 mod denials;
 mod error;
+mod heads;
 mod holds;
 mod intakes;
 mod key;

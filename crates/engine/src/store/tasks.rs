@@ -121,31 +121,51 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Brings a task to a state. One that is opened again becomes the open task of its workspace.
+    /// Brings a task to a state. One that is opened again becomes the open task of its workspace. A frozen one stays frozen
+    /// until it is thawed, discarded or applied, which are for people: nothing that ends meanwhile opens or stops it.
     ///
     /// # Errors
-    /// When there is no such task, or it cannot be written.
+    /// When there is no such task, it is frozen, or it cannot be written.
     pub fn set_task_state(&self, id: &TaskId, state: TaskState, now: Timestamp) -> Result<(), StoreError> {
-        let sql = "UPDATE tasks SET state = ?2, frozen = NULL, activated = iif(?2 = 'open', ?3, activated) WHERE id = ?1";
+        let sql = "UPDATE tasks SET state = ?2, frozen = iif(?2 = 'frozen', frozen, NULL), \
+                   activated = iif(?2 = 'open', ?3, activated) \
+                   WHERE id = ?1 AND (state != 'frozen' OR ?2 IN ('frozen', 'discarded', 'applied'))";
         let changed = self.connection.prepare_cached(sql)?.execute(params![
             id.as_str(),
             state.to_string(),
             time(now)
         ])?;
-        if changed == 0 {
-            return Err(NAMED.not_found(id.as_str()));
-        }
-        Ok(())
+        if changed == 0 { Err(self.not_moved(id)) } else { Ok(()) }
+    }
+
+    /// Opens a frozen task again.
+    ///
+    /// # Errors
+    /// When there is no such task, it is not frozen any more, or it cannot be written.
+    pub fn thaw_task(&self, id: &TaskId, now: Timestamp) -> Result<(), StoreError> {
+        let sql = "UPDATE tasks SET state = 'open', frozen = NULL, activated = ?2 WHERE id = ?1 AND state = 'frozen'";
+        let changed = self.connection.prepare_cached(sql)?.execute(params![id.as_str(), time(now)])?;
+        if changed == 0 { Err(self.not_moved(id)) } else { Ok(()) }
     }
 
     /// Puts a commit below a task that has no layer yet, and opens it.
     ///
     /// # Errors
-    /// When there is no such task, or it cannot be written.
+    /// When there is no such task, it was frozen or ended meanwhile, or it cannot be written.
     pub fn set_base(&self, id: &TaskId, base: &Base, now: Timestamp) -> Result<(), StoreError> {
-        let sql = "UPDATE tasks SET base = ?2 WHERE id = ?1";
-        self.connection.prepare_cached(sql)?.execute([id.as_str(), json("a base", base)?.as_str()])?;
-        self.set_task_state(id, TaskState::Open, now)
+        let sql = "UPDATE tasks SET base = ?2 WHERE id = ?1 AND state IN ('stopped', 'open')";
+        let changed =
+            self.connection.prepare_cached(sql)?.execute([id.as_str(), json("a base", base)?.as_str()])?;
+        if changed == 0 { Err(self.not_moved(id)) } else { self.set_task_state(id, TaskState::Open, now) }
+    }
+
+    /// Says why a task did not come to another state.
+    fn not_moved(&self, id: &TaskId) -> StoreError {
+        match self.task(id) {
+            Ok(Some(task)) => StoreError::TaskState { task: id.clone(), state: task.state },
+            Ok(None) => NAMED.not_found(id.as_str()),
+            Err(error) => error,
+        }
     }
 }
 

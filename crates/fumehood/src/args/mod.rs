@@ -149,11 +149,11 @@ pub enum Verb {
     Why(WhyArgs),
     /// Say what this host can hold, by building a sandbox and trying to get out of it
     Doctor(DoctorArgs),
-    /// Show, verify or export the record
+    /// Show, verify or export the record, or sign its head
     Audit(AuditArgs),
-    /// Say what policy would decide, check rules, or show those that ship with the program
+    /// Say what rules decide and why; check, test, prove and compare them; show those that ship with the program
     Policy(PolicyArgs),
-    /// Show requests as people are shown them before they say yes or no
+    /// List, show and answer what waits for a person's yes
     Approvals(ApprovalsArgs),
     /// Explain, check or describe settings
     Config(ConfigArgs),

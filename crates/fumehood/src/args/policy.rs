@@ -231,7 +231,7 @@ pub struct PolicyDiffArgs {
     pub to: OsString,
 }
 
-const POLICY_REPLAY_EXAMPLES: &str = "\\
+const POLICY_REPLAY_EXAMPLES: &str = "\
 Examples:
   fumehood policy replay cautious --since 7d
   fumehood policy replay ./candidate.cedar --since 2026-11-01
@@ -253,7 +253,7 @@ pub struct PolicyReplayArgs {
     pub since: Option<Since>,
 }
 
-const POLICY_SUGGEST_EXAMPLES: &str = "\\
+const POLICY_SUGGEST_EXAMPLES: &str = "\
 Examples:
   fumehood policy suggest
   fumehood policy suggest --action act-7k --file ./rules.cedar

@@ -59,7 +59,7 @@ fn place(context: &Context<'_>, engine: &Engine, args: &AgentArgs) -> Result<(Wo
     let owner = context.principal();
     if let Some(named) = &args.within {
         let task = engine.store().read(|reader| reader.find_task(named.as_str()))?;
-        if let Some(halt) = engine.is_halted(&task)? {
+        if let Some(halt) = engine.halt_of(&task)? {
             return Err(CliError::Cannot(halt.why()));
         }
         return Ok((same_workspace(context, &task)?, task));
@@ -194,6 +194,10 @@ fn ready(
     task: Task,
     from_commit: bool,
 ) -> Result<Task, CliError> {
+    if task.state == TaskState::Frozen {
+        refuse_agents(engine, "resume a frozen task")?;
+        engine.thaw(&task, &context.principal())?;
+    }
     if from_commit && task.base == Base::Live {
         let progress = context.console.progress("checking the commit out");
         // Ours, not the one for actions: `strict` has no room for a repository.
@@ -201,13 +205,8 @@ fn ready(
         drop(progress);
         return Ok(made);
     }
-    match task.state {
-        TaskState::Stopped => engine.set_task_state(&task.id, TaskState::Open)?,
-        TaskState::Frozen => {
-            refuse_agents(engine, "resume a frozen task")?;
-            engine.thaw(&task, &context.principal())?;
-        }
-        _ => {}
+    if task.state == TaskState::Stopped {
+        engine.set_task_state(&task.id, TaskState::Open)?;
     }
     Ok(Task { state: TaskState::Open, ..task })
 }

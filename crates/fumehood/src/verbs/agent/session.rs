@@ -185,7 +185,7 @@ impl Job<'_> {
                 FromAgent::Turn(turn) => {
                     self.keep_turn(&turn)?;
                     // A model is asked for nothing more where no action could start.
-                    if let Some(halt) = self.engine.is_halted(&self.task)? {
+                    if let Some(halt) = self.engine.halt_of(&self.task)? {
                         self.context
                             .console
                             .say_always(&format!("fumehood: the agent is stopped: {}", halt.why()));

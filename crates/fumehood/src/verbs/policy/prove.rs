@@ -6,7 +6,7 @@ use std::path::Path;
 
 use gate::{BareQuestion, Policy};
 use model::text::escape;
-use prove::{Claim, Proof, Prover, Side, Verdict, claims_of, shipped_claims};
+use prove::{Claim, Idle, Proof, Prover, Side, Unproved, Verdict, claims_of, shipped_claims};
 
 use super::solver::Cvc5;
 use super::{Context, Rules};
@@ -24,18 +24,25 @@ use crate::settings::text_of;
 const NEVER_ERRORS: (&str, &str) =
     ("never-errors", "no rule fails on any request; one that fails denies without need");
 
+/// What is asked only by its name: a rule that decides nothing does no harm.
+const EVERY_RULE_DECIDES: (&str, &str) =
+    ("every-rule-decides", "every rule can match something that no other rule answers for it");
+
 /// Proves claims.
 pub(crate) fn prove(context: &Context<'_>, args: &PolicyProveArgs) -> Result<Exit, CliError> {
     let rules = Rules::of(context, &args.rules)?;
     let policy = usable(&rules)?;
     let claims = wanted(args, &rules)?;
     let with_errors = args.claim.is_empty() || args.claim.iter().any(|id| id == NEVER_ERRORS.0);
+    let with_idle = args.claim.iter().any(|id| id == EVERY_RULE_DECIDES.0);
     let mut document = ProveDocument { rules_of: rules.place.clone(), solver: None, claims: Vec::new() };
     match Cvc5::find(context) {
         Err(why) => {
             let row = |(id, says): (&str, &str)| not_proved(id, says, &why);
             let claims = claims.iter().map(|claim| (claim.id.as_str(), claim.says.as_str()));
-            document.claims = claims.chain(with_errors.then_some(NEVER_ERRORS)).map(row).collect();
+            let named = with_errors.then_some(NEVER_ERRORS).into_iter();
+            let named = named.chain(with_idle.then_some(EVERY_RULE_DECIDES));
+            document.claims = claims.chain(named).map(row).collect();
         }
         Ok(mut solver) => {
             document.solver = Some(solver.version.clone());
@@ -47,6 +54,9 @@ pub(crate) fn prove(context: &Context<'_>, args: &PolicyProveArgs) -> Result<Exi
             if with_errors {
                 let (id, says) = NEVER_ERRORS;
                 document.claims.push(row(id, says, prover.never_errors(&policy)));
+            }
+            if with_idle {
+                document.claims.push(idle_row(prover.idle_rules(&policy)));
             }
             drop(progress);
         }
@@ -76,12 +86,15 @@ fn wanted(args: &PolicyProveArgs, rules: &Rules) -> Result<Vec<Claim>, CliError>
         let own = claims_of(&text_of(file)?).map_err(unreadable)?;
         claims.extend(own);
     }
-    let there = |id: &String| id == NEVER_ERRORS.0 || claims.iter().any(|claim| claim.id == *id);
+    let there = |id: &String| {
+        [NEVER_ERRORS.0, EVERY_RULE_DECIDES.0].contains(&id.as_str())
+            || claims.iter().any(|claim| claim.id == *id)
+    };
     if let Some(missing) = args.claim.iter().find(|id| !there(id)) {
         let (missing, known) = (escape(missing), known.join(", "));
         return Err(CliError::Cannot(format!(
-            "there is no claim `{missing}`: there are {known}, {}",
-            NEVER_ERRORS.0
+            "there is no claim `{missing}`: there are {known}, {}, {}",
+            NEVER_ERRORS.0, EVERY_RULE_DECIDES.0
         )));
     }
     Ok(claims)
@@ -107,6 +120,25 @@ fn row(id: &str, says: &str, proof: Proof) -> ClaimRow {
             let (question, answer) = *found;
             let counterexample = Some(example(&question, answer.rules));
             ClaimRow { verdict: ClaimWord::Refuted, why: None, counterexample, ..row }
+        }
+    }
+}
+
+/// Says which rules decide nothing.
+fn idle_row(found: Result<Vec<Idle>, Unproved>) -> ClaimRow {
+    let (id, says) = EVERY_RULE_DECIDES;
+    let sentence = |idle: &Idle| match &idle.covered_by {
+        Some(other) => format!("`{other}` covers `{}`", idle.rule),
+        None => format!("`{}` never matches", idle.rule),
+    };
+    match found {
+        Err(why) => not_proved(id, says, &why.to_string()),
+        Ok(idle) if idle.is_empty() => {
+            ClaimRow { verdict: ClaimWord::Proved, why: None, ..not_proved(id, says, "") }
+        }
+        Ok(idle) => {
+            let why = idle.iter().map(sentence).collect::<Vec<_>>().join("; ");
+            ClaimRow { verdict: ClaimWord::Refuted, ..not_proved(id, says, &why) }
         }
     }
 }
