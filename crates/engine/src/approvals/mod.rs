@@ -346,7 +346,10 @@ impl Engine {
             closed(approval, ApprovalState::Kept, ""),
         ];
         let has_layer = self.places().layer(&task.id, &stored.id).join("upper").exists();
+        let starter = self.starter(task, &proposed.request().principal)?;
         self.append(approval, &events, now, |writer| {
+            // A stop that came meanwhile comes first.
+            writer.refuse_halted(&starter)?;
             writer.add_answer(&approval.id, answer)?;
             writer.move_approval(
                 &approval.id,
