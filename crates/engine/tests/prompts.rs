@@ -5,16 +5,16 @@
 //! bundle which asks less is no success here. That list is one command in twenty, which is our choice: the ratio is one of these
 //! transcripts.
 
-use std::collections::{BTreeMap, BTreeSet};
+#[path = "common/deciding.rs"]
+mod deciding;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use engine::describe;
-use gate::{BUNDLES, Decision, Facts, Gate, Policy};
-use model::action::{Base, Principal, StartingPoint};
-use model::{
-    Action, ActionId, ActionRequest, Grant, OsText, Profile, TaskId, Timestamp, Tool, WorkspacePath, patch,
-};
+use deciding::decide_tool;
+use gate::{BUNDLES, Decision, Gate, Policy};
+use model::{OsText, Tool, WorkspacePath, patch};
 use serde_json::Value;
 
 fn folder() -> PathBuf {
@@ -72,31 +72,6 @@ fn tool_of(name: &str, arguments: &Value) -> Option<Tool> {
     }
 }
 
-fn decide(gate: &Gate, tool: Tool) -> Decision {
-    let profile = Profile::default_profile();
-    let request = ActionRequest {
-        principal: Principal::Agent("an agent".to_owned()),
-        tool,
-        directory: None,
-        environment: BTreeMap::new(),
-        purpose: None,
-    };
-    let start = StartingPoint {
-        workspace: OsText::literal("/home/ada/project"),
-        base: Base::Live,
-        layers: Vec::new(),
-    };
-    let (id, task) = (ActionId::from_random([1; 10]), TaskId::from_random([2; 10]));
-    let action = Action::parse(id, task, request, Grant::under(profile.clone()), start).expect("parses");
-    let described = describe(&action);
-    let facts = Facts {
-        declared: described.declared,
-        classes: described.classes,
-        ..Facts::new(profile, Timestamp::from_nanos(1))
-    };
-    gate.decide(action, &facts)
-}
-
 #[test]
 fn people_are_asked_for_what_must_ask_and_for_one_in_twenty_of_the_commands() {
     let gate = gate("level-4");
@@ -105,7 +80,7 @@ fn people_are_asked_for_what_must_ask_and_for_one_in_twenty_of_the_commands() {
         let Some(tool) = tool_of(&name, &arguments) else { continue };
         let words = arguments["command"].as_str().map(str::to_owned);
         commands.extend(words.clone());
-        match decide(&gate, tool) {
+        match decide_tool(&gate, tool, &[], &[]) {
             Decision::Allow(_) | Decision::Narrow(_) => {}
             Decision::RequireApproval(_) => {
                 asked.insert(words.unwrap_or_else(|| arguments.to_string()));

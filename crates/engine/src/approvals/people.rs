@@ -75,7 +75,7 @@ impl Engine {
     }
 
     /// Returns the accounts whose yes to a request is the owner's own.
-    pub(crate) fn owners_of(&self, approval: &StoredApproval) -> BTreeSet<u32> {
+    pub fn owners_of(&self, approval: &StoredApproval) -> BTreeSet<u32> {
         approval.owners.union(&self.config().owners).copied().collect()
     }
 

@@ -30,6 +30,11 @@ impl Key {
         make(directory, name)
     }
 
+    /// Makes a key of a directory when it has none of this name, and reads it. Of several processes one makes it.
+    pub(super) fn make_locked(directory: &Path, name: &str) -> Result<Self, StoreError> {
+        make_locked(directory, name).map(Self)
+    }
+
     #[cfg(test)]
     pub(crate) fn of(bytes: [u8; LENGTH]) -> Self {
         Self(bytes)

@@ -14,7 +14,7 @@ use model::ContentClass;
 use super::Store;
 use super::error::StoreError;
 use super::key::{Key, random};
-use super::state_directory::{self, check_file, failed};
+use super::state_directory::{check_file, failed};
 
 /// Where the keys of the classes are, in the state directory.
 const KEYS: &str = "keys";
@@ -61,12 +61,11 @@ impl Store {
 
     fn class_key(&self, class: ContentClass) -> Result<Key, StoreError> {
         let place = self.place_of_keys();
-        if !check_file(&place.join(class.name()))? {
-            make_directory(&place)?;
-            let _lock = state_directory::lock(&place)?;
-            Key::make(&place, class.name())?;
+        if check_file(&place.join(class.name()))? {
+            return Key::load(&place, class.name());
         }
-        Key::load(&place, class.name())
+        make_directory(&place)?;
+        Key::make_locked(&place, class.name())
     }
 
     fn place_of_keys(&self) -> PathBuf {

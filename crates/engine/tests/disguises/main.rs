@@ -7,6 +7,8 @@
 
 mod classes;
 mod corpus;
+#[path = "../common/deciding.rs"]
+mod deciding;
 mod forms;
 mod rows;
 
@@ -14,13 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use classes::{CLASSES, Class};
 use corpus::{disguises, neighbours, words};
-use engine::describe;
+use deciding::decide_tool;
 use forms::{Disguise, Kind};
-use gate::{BUNDLES, Decision, Denial, Facts, Gate, Policy, Remembered};
-use model::action::{Base, Principal, StartingPoint};
-use model::{
-    Action, ActionId, ActionRequest, Grant, OsText, Profile, TaskId, Timestamp, Tool, WorkspacePath,
-};
+use gate::{BUNDLES, Decision, Denial, Gate, Policy, Remembered};
+use model::{OsText, Tool, WorkspacePath};
 
 const SEED: u64 = 0x5eed_0b5e_55ed_ba11;
 /// How many of a hundred disguises are recalled at least, hidden ones among them.
@@ -41,32 +40,6 @@ fn decide(gate: &Gate, argv: &[String], remembered: &[Remembered]) -> Decision {
 fn decide_with(gate: &Gate, argv: &[String], variables: &[String], remembered: &[Remembered]) -> Decision {
     let argv = argv.iter().map(|word| OsText::new(word.as_str()).expect("no NUL")).collect();
     decide_tool(gate, Tool::Run { argv }, variables, remembered)
-}
-
-fn decide_tool(gate: &Gate, tool: Tool, variables: &[String], remembered: &[Remembered]) -> Decision {
-    let profile = Profile::default_profile();
-    let request = ActionRequest {
-        principal: Principal::Agent("an agent".to_owned()),
-        tool,
-        directory: None,
-        environment: variables.iter().map(|name| (name.clone(), OsText::literal("x"))).collect(),
-        purpose: None,
-    };
-    let start = StartingPoint {
-        workspace: OsText::literal("/home/ada/project"),
-        base: Base::Live,
-        layers: Vec::new(),
-    };
-    let (id, task) = (ActionId::from_random([1; 10]), TaskId::from_random([2; 10]));
-    let action = Action::parse(id, task, request, Grant::under(profile.clone()), start).expect("parses");
-    let described = describe(&action);
-    let facts = Facts {
-        declared: described.declared,
-        classes: described.classes,
-        remembered: remembered.to_vec(),
-        ..Facts::new(profile, Timestamp::from_nanos(1))
-    };
-    gate.decide(action, &facts)
 }
 
 /// Denies the plain command of a class, and returns what is remembered of that.

@@ -197,7 +197,7 @@ fn wanted(engine: &Engine, approval: &StoredApproval, now: &Moment) -> Vec<Wante
     let accounts = Accounts::read();
     let name =
         |account: &u32| accounts.name(*account).map_or_else(|| format!("uid-{account}"), str::to_owned);
-    let owners: BTreeSet<u32> = approval.owners.union(&engine.config().owners).copied().collect();
+    let owners = engine.owners_of(approval);
     let part = |progress: Progress| {
         let Progress { quorum, people } = progress;
         let kept_apart = |account: &u32| quorum.is_without_owner() && owners.contains(account);
