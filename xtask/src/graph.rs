@@ -24,6 +24,8 @@ pub const MAY_KNOW: &[(&str, &[&str])] = &[
         ],
     ),
     ("fumehood-agent", &["fumehood-model"]),
+    // Of the launcher it knows the packets with descriptors.
+    ("fumehood-egress", &["fumehood-model", "fumehood-launcher"]),
     (
         "fumehood",
         &[
@@ -35,6 +37,7 @@ pub const MAY_KNOW: &[(&str, &[&str])] = &[
             "fumehood-inspect",
             "fumehood-engine",
             "fumehood-agent",
+            "fumehood-egress",
         ],
     ),
     (
@@ -49,6 +52,7 @@ pub const MAY_KNOW: &[(&str, &[&str])] = &[
             "fumehood-inspect",
             "fumehood-engine",
             "fumehood-agent",
+            "fumehood-egress",
             "fumehood",
         ],
     ),

@@ -100,6 +100,7 @@ fn config(state_dir: &Path) -> Config {
         user: "bench".to_owned(),
         account: 1000,
         owners: [1000].into(),
+        egress: Vec::new(),
         roles: engine::Roles::default(),
         home: std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from),
         environment: std::env::vars_os().filter(|(name, _)| name == "PATH").collect(),

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use gate::{Gate, GateError, Policy};
-use model::Profile;
+use model::{EgressRule, Profile};
 use sandbox::Identity;
 
 use crate::anchor::Anchor;
@@ -64,6 +64,8 @@ pub struct Config {
     pub account: u32,
     /// The accounts whose yes is the owner's own: the caller's, and those through which they came.
     pub owners: BTreeSet<u32>,
+    /// What a person allowed actions of the workspace to reach over the network, in settings that no agent writes.
+    pub egress: Vec<EgressRule>,
     /// Who has which role, as the operator's settings say it.
     pub roles: Roles,
     /// The caller's home.

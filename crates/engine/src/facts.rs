@@ -66,6 +66,7 @@ impl Engine {
         Ok(Facts {
             profile: profile.clone(),
             inputs,
+            egress: self.config().egress.clone(),
             declared,
             classes,
             joined,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::action::Principal;
 use model::grant::Input;
 use model::intake::Ceiling;
-use model::{Digest, Effect, Profile, Timestamp, WorkspacePath};
+use model::{Digest, Effect, EgressRule, Profile, Timestamp, WorkspacePath};
 use serde::{Deserialize, Serialize};
 
 /// Classes of protected paths that one path belongs to, by their codes in the table of protected paths, for example
@@ -19,6 +19,8 @@ pub struct Facts {
     pub profile: Profile,
     /// The inputs that a person named for this task; an agent may see these and no others.
     pub inputs: Vec<Input>,
+    /// What a person allowed actions of this workspace to reach, in settings that no agent writes.
+    pub egress: Vec<EgressRule>,
     /// What the action would do, as far as its words say. When it is missing nobody looked, and policy is told that
     /// it is not known.
     pub declared: Option<BTreeSet<Effect>>,
@@ -110,6 +112,7 @@ impl Facts {
         Self {
             profile,
             inputs: Vec::new(),
+            egress: Vec::new(),
             declared: None,
             classes: BTreeMap::new(),
             joined: None,

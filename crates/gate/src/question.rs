@@ -12,7 +12,8 @@ use model::grant::{Input, Network, WorkspaceAccess};
 use model::limits::DiskMode;
 use model::units::display_duration;
 use model::{
-    Action, ActionId, Effect, Grant, LimitKind, Limits, OsText, Place, Profile, Tool, WorkspacePath,
+    Action, ActionId, Effect, EgressRule, Grant, LimitKind, Limits, OsText, Place, Profile, Tool,
+    WorkspacePath,
 };
 
 use crate::apply::Apply;
@@ -40,6 +41,8 @@ pub(crate) enum Question<'a> {
     UseNetwork,
     /// May it use the network of this other action?
     JoinNetwork { action: &'a ActionId, known: Option<OtherAction> },
+    /// May it reach what this rule names, through the gateway?
+    Reach { rule: &'a EgressRule, named_by_person: bool },
     /// May a limit be wider than the profile says?
     WidenLimit(Widening),
     /// May this credential of the workspace be seen?
@@ -79,11 +82,12 @@ pub(crate) fn questions_of<'a>(
     if service.is_none() {
         questions.extend(questions_of_effects(&action.request().tool, facts));
     }
-    questions.extend(match network {
-        Network::Loopback => None,
-        Network::Host => Some(Question::UseNetwork),
-        Network::Joined(action) => Some(Question::JoinNetwork { action, known: facts.joined }),
-    });
+    match network {
+        Network::Loopback => {}
+        Network::Host => questions.push(Question::UseNetwork),
+        Network::Joined(action) => questions.push(Question::JoinNetwork { action, known: facts.joined }),
+        Network::Egress(rules) => questions.extend(rules.iter().map(|rule| reach(rule, facts))),
+    }
     questions.extend(widenings(profile, &facts.profile).into_iter().map(Question::WidenLimit));
     questions.extend(shown_credentials.iter().map(Question::ShowCredential));
     questions.extend(
@@ -93,6 +97,10 @@ pub(crate) fn questions_of<'a>(
     );
     questions.extend(terminal.then_some(Question::UseTerminal));
     questions
+}
+
+fn reach<'a>(rule: &'a EgressRule, facts: &Facts) -> Question<'a> {
+    Question::Reach { rule, named_by_person: facts.egress.iter().any(|named| named.covers(rule)) }
 }
 
 fn questions_of_tool<'a>(tool: &'a Tool, facts: &'a Facts, service: Option<&'a str>) -> Vec<Question<'a>> {
@@ -230,6 +238,7 @@ impl Question<'_> {
             Self::Effect { effect, .. } => effect.class(),
             Self::UseNetwork => "use-network",
             Self::JoinNetwork { .. } => "join-network",
+            Self::Reach { .. } => "reach",
             Self::WidenLimit(_) => "widen-limit",
             Self::ShowCredential(_) => "show-credential",
             Self::ShowInput { .. } => "show-input",
@@ -258,6 +267,7 @@ impl fmt::Display for Question<'_> {
             Self::JoinNetwork { action, known } => {
                 write!(f, "use the network of {action}{}", standing(*known))
             }
+            Self::Reach { rule, .. } => write!(f, "reach `{rule}`"),
             Self::WidenLimit(Widening { limit, shown, .. }) => {
                 write!(f, "have a wider limit ({limit}: {shown})")
             }

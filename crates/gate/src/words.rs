@@ -8,7 +8,7 @@ use cedar_policy::{
     Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
 };
 use model::action::Principal;
-use model::{Action, Effect, Grant, OsText, Place, Quorum, WorkspacePath};
+use model::{Action, Effect, EgressRule, Grant, OsText, Place, Quorum, WorkspacePath};
 
 use crate::apply::Apply;
 use crate::facts::{Classes, Progress};
@@ -132,6 +132,9 @@ fn resource(question: &Question<'_>, about: About<'_>) -> Result<(EntityUid, Ent
         Question::ReadRecord(reading) => alone("Content", reading.class().name()),
         Question::UseNetwork => alone("Network", "host"),
         Question::JoinNetwork { action, .. } => alone("Network", action.as_str()),
+        Question::Reach { rule, .. } => {
+            described("Host", &rule.to_string(), [("name", &rule.host.to_string())])
+        }
         Question::WidenLimit(Widening { limit, .. }) => alone("Limit", limit),
         Question::ShowInput { input, .. } => alone("Input", &text(&input.source)),
         Question::Start { service: None, .. }
@@ -233,6 +236,7 @@ fn context(question: &Question<'_>, about: About<'_>, given: &Quorums) -> Result
         (Question::ShowInput { named_by_person, .. }, _) => {
             pairs.push(("named_by_person".to_owned(), boolean(*named_by_person)));
         }
+        (Question::Reach { rule, named_by_person }, _) => pairs.extend(reach_context(rule, *named_by_person)),
         (Question::JoinNetwork { known, .. }, _) => pairs.extend([
             ("same_task".to_owned(), boolean(known.is_some_and(|known| known.same_task))),
             ("running".to_owned(), boolean(known.is_some_and(|known| known.progress == Progress::Running))),
@@ -240,6 +244,22 @@ fn context(question: &Question<'_>, about: About<'_>, given: &Quorums) -> Result
         _ => {}
     }
     Ok(pairs)
+}
+
+/// Returns what policy is told of a rule beside its hosts. What it does not limit is an empty text or set.
+fn reach_context(rule: &EgressRule, named_by_person: bool) -> [(String, RestrictedExpression); 8] {
+    let text = |text: Option<String>| string(text.unwrap_or_default());
+    [
+        ("named_by_person", boolean(named_by_person)),
+        ("port", long(rule.port.into())),
+        ("protocol", string(rule.protocol.scheme())),
+        ("methods", set(rule.methods.iter().map(model::egress::Method::as_str))),
+        ("path", text(rule.path.as_ref().map(ToString::to_string))),
+        ("credential", text(rule.credential.clone())),
+        ("registry", text(rule.registry.clone())),
+        ("inward", boolean(rule.is_inward())),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
 }
 
 /// Returns what policy is told of an effect beside what it is about.
@@ -414,7 +434,9 @@ mod tests {
         let mut facts = Facts::new(Profile::strict(), Timestamp::from_nanos(0));
         facts.declared = Some(every_effect());
         let mut asked = BTreeSet::new();
-        let networks = [Network::Host, Network::Joined(ActionId::from_random([1; 10]))];
+        let rule = "GET https://*.example.com/v1/**".parse().expect("a rule");
+        let egress = Network::Egress(BTreeSet::from([rule]));
+        let networks = [Network::Host, Network::Joined(ActionId::from_random([1; 10])), egress];
         let mut ask_all = |principal: Principal, tool, service| {
             let action = action(principal, tool);
             for network in networks.clone() {

@@ -1,8 +1,11 @@
 //! What one action may touch: asked for in a request, at most that in a permit.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
+use crate::egress::EgressRule;
 use crate::id::ActionId;
 use crate::os_text::OsText;
 use crate::path::WorkspacePath;
@@ -48,6 +51,8 @@ pub enum Network {
     Loopback,
     /// The loopback of this action, which runs: the two reach each other's servers, and nothing else.
     Joined(ActionId),
+    /// Beside the own loopback what these rules name, through the gateway, in order and each once.
+    Egress(BTreeSet<EgressRule>),
     /// Everything that the host reaches. No shipped policy allows it.
     Host,
 }
@@ -57,7 +62,15 @@ impl Network {
     pub fn joined(&self) -> Option<&ActionId> {
         match self {
             Self::Joined(action) => Some(action),
-            Self::Loopback | Self::Host => None,
+            Self::Loopback | Self::Egress(_) | Self::Host => None,
+        }
+    }
+
+    /// Returns what it reaches through the gateway.
+    pub fn egress(&self) -> Option<&BTreeSet<EgressRule>> {
+        match self {
+            Self::Egress(rules) => Some(rules),
+            Self::Loopback | Self::Joined(_) | Self::Host => None,
         }
     }
 }

@@ -210,7 +210,7 @@ impl Ceiling {
         if self.workspace == WorkspaceAccess::ReadOnly {
             grant.workspace = WorkspaceAccess::ReadOnly;
         }
-        if !self.network && grant.network == Network::Host {
+        if !self.network && matches!(grant.network, Network::Egress(_) | Network::Host) {
             grant.network = Network::Loopback;
         }
         *grant != before

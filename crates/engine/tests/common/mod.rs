@@ -29,6 +29,7 @@ pub(crate) fn config(directory: &TempDir) -> Config {
         user: "ada".to_owned(),
         account: 1000,
         owners: [1000].into(),
+        egress: Vec::new(),
         roles: engine::Roles::default(),
         home: directory.path().join("home"),
         environment,

@@ -79,6 +79,7 @@ impl<'c> Context<'c> {
             user: self.user.name.clone(),
             account: self.user.account,
             owners: [self.user.account].into(),
+            egress: Vec::new(),
             roles: self.roles(),
             home: self.user.home.clone(),
             environment: wanted.collect(),

@@ -88,6 +88,7 @@ fn config(bench: &Bench) -> Config {
         user: "soak".to_owned(),
         account: 1000,
         owners: [1000].into(),
+        egress: Vec::new(),
         roles: engine::Roles::default(),
         home: bench.path("home"),
         environment: [("PATH".into(), "/usr/bin:/bin".into())].into(),

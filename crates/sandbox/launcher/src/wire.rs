@@ -14,14 +14,21 @@ use serde::{Serialize, de::DeserializeOwned};
 /// The largest message: far above what any message needs, and below what a socket buffer takes by default.
 pub const MESSAGE_MAX: usize = 64 * 1024;
 /// The most descriptors beside one message.
-const FDS_MAX: usize = 10;
+pub const FDS_MAX: usize = 10;
 
 /// Sends one message.
 ///
 /// # Errors
 /// When the other end is gone, or the message is larger than [`MESSAGE_MAX`].
 pub fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let bytes = postcard::to_allocvec(message).map_err(invalid)?;
+    send_bytes(socket, &postcard::to_allocvec(message).map_err(invalid)?, fds)
+}
+
+/// Sends one packet.
+///
+/// # Errors
+/// When the other end is gone, or the packet is larger than [`MESSAGE_MAX`].
+pub fn send_bytes(socket: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     if bytes.len() > MESSAGE_MAX || fds.len() > FDS_MAX {
         return Err(invalid("the message is too large"));
     }
@@ -30,7 +37,7 @@ pub fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]
     if !fds.is_empty() {
         ancillary.push(SendAncillaryMessage::ScmRights(fds));
     }
-    sendmsg(socket, &[IoSlice::new(&bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)?;
     Ok(())
 }
 
@@ -39,6 +46,15 @@ pub fn send<T: Serialize>(socket: impl AsFd, message: &T, fds: &[BorrowedFd<'_>]
 /// # Errors
 /// When the message is not one of ours or was cut.
 pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+    let Some((bytes, fds)) = receive_bytes(socket)? else { return Ok(None) };
+    Ok(Some((postcard::from_bytes(&bytes).map_err(invalid)?, fds)))
+}
+
+/// Receives one packet; `None` when the other end is gone.
+///
+/// # Errors
+/// When it was cut.
+pub fn receive_bytes(socket: impl AsFd) -> io::Result<Option<(Vec<u8>, Vec<OwnedFd>)>> {
     let mut bytes = vec![0; MESSAGE_MAX];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -56,8 +72,8 @@ pub fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, 
     if received.flags.intersects(ReturnFlags::TRUNC | ReturnFlags::CTRUNC) {
         return Err(invalid("the message was cut"));
     }
-    let message = postcard::from_bytes(&bytes[..received.bytes]).map_err(invalid)?;
-    Ok(Some((message, fds)))
+    bytes.truncate(received.bytes);
+    Ok(Some((bytes, fds)))
 }
 
 fn invalid(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {

@@ -93,6 +93,10 @@ fn network(network: &Network) -> Option<String> {
         Network::Loopback => None,
         Network::Host => Some("that of the host".to_owned()),
         Network::Joined(action) => Some(format!("the loopback of {action}")),
+        Network::Egress(rules) => {
+            let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
+            Some(format!("what the gateway lets through to {}", rules.join(", ")))
+        }
     }
 }
 

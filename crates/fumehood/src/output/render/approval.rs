@@ -129,6 +129,7 @@ fn grant(part: &GrantPart) -> String {
         Network::Loopback => {}
         Network::Host => lines.push("with the network of the host".to_owned()),
         Network::Joined(action) => lines.push(format!("with the loopback of {action}")),
+        Network::Egress(rules) => lines.extend(rules.iter().map(|rule| format!("may reach {rule}"))),
     }
     let inputs = part.inputs.iter();
     lines.extend(inputs.map(|input| format!("/inputs/{} shows {}", escape(&input.name), input.source)));

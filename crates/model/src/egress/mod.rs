@@ -1,0 +1,17 @@
+//! Egress: what an action may reach beyond its own loopback, and what is recorded of each attempt.
+//!
+//! Guarantees: a rule names hosts, a port and a protocol; it never means more than it says. Names are compared byte for
+//! byte on whole labels, after the case of ASCII letters is set aside; what can be read in two ways matches nothing.
+//! Leaves to others: resolving names, carrying bytes (`egress`), and deciding which rules an action gets (`gate`).
+
+mod attempt;
+mod host;
+mod path;
+mod rule;
+mod talk;
+
+pub use attempt::{Attempt, Door, Verdict};
+pub use host::{HostName, HostNameError, HostPattern};
+pub use path::{PathPattern, RequestPath, RequestPathError};
+pub use rule::{EgressRule, Method, Protocol, RuleError};
+pub use talk::{Begin, Bounds, Entrance, FromGateway, Ranges, ToGateway};
