@@ -8,6 +8,10 @@ use std::io;
 use std::mem::zeroed;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// How long what ends together with the program may take on a busy machine; what is still there then goes on.
+const REST: Duration = Duration::from_secs(10);
 
 /// A process of the launcher.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -155,11 +159,12 @@ impl Tracer {
 
     /// Takes what ended together with the program; what goes on is left over.
     fn reap_the_rest(&mut self) {
-        for _ in 0..100 {
+        let patience = Instant::now() + REST;
+        while Instant::now() < patience {
             let mut status = 0;
             // SAFETY: the call writes one number, which lives longer.
             match unsafe { libc::waitpid(-1, &raw mut status, libc::__WALL | libc::WNOHANG) } {
-                0 => std::thread::sleep(std::time::Duration::from_millis(5)),
+                0 => std::thread::sleep(Duration::from_millis(5)),
                 pid if pid > 0 && libc::WIFSTOPPED(status) => self.resume(pid, 0),
                 pid if pid > 0 => drop(self.tasks.remove(&pid)),
                 _ => return self.tasks.clear(),
