@@ -25,7 +25,7 @@ use crate::reading::Reading;
 use crate::rule::Remedy;
 use crate::said::{Quorums, Said, largest, with_covered};
 use crate::settled::{Cause, Cited, Refusal, Settled};
-use crate::words::{About, put};
+use crate::words::{About, entities, put_request};
 
 /// Each try makes the grant smaller or supposes another yes, so no policy can keep the gate busy for long; rules
 /// that need more tries than this undo each other, and the refusal stands.
@@ -250,7 +250,7 @@ impl Gate {
     /// Tells whether every layer permits a question whatever it is about.
     fn leaves_free(&self, question: &Question<'_>, about: About<'_>, given: &Quorums) -> bool {
         let Layers::Open(layers) = &self.layers else { return false };
-        let Ok((request, _)) = put(question, about, given) else { return false };
+        let Ok(request) = put_request(question, about, given) else { return false };
         layers.iter().all(|layer| layer.policy.leaves_free(&request, layer.whose.must_permit()))
     }
 
@@ -363,11 +363,14 @@ impl Gate {
             Layers::Open(layers) => layers,
             Layers::Closed(why) => return Err(Cause::Closed(why)),
         };
-        let (request, entities) = put(question, about, given).map_err(|_| Cause::Unaskable)?;
+        let request = put_request(question, about, given).map_err(|_| Cause::Unaskable)?;
+        let concerned: Vec<_> = layers.iter().map(|layer| layer.policy.concerned(&request)).collect();
+        let is_named = |path: &str| concerned.iter().any(|rules| rules.names(path));
+        let entities = entities(question, about, &is_named).map_err(|_| Cause::Unaskable)?;
         let (mut permits, mut forbids) = (Vec::new(), Vec::new());
-        for Layer { whose, policy } in layers {
+        for (Layer { whose, policy }, concerned) in layers.iter().zip(&concerned) {
             let cite = |rules: Vec<_>| rules.into_iter().map(|rule| Cited { layer: *whose, rule });
-            match policy.ask(&self.authorizer, &request, &entities) {
+            match policy.ask_those(concerned, &self.authorizer, &request, &entities) {
                 Ruling::Permitted(rules) => permits.extend(cite(rules)),
                 Ruling::Forbidden(rules) => forbids.extend(cite(rules)),
                 Ruling::Silent if whose.must_permit() => return Err(Cause::Silent(*whose)),

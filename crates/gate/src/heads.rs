@@ -4,13 +4,15 @@
 //! principal; Cedar holds its head against the question before it looks at its conditions, so it could not have failed
 //! either. Every rule costs time at every question, and most of them are about something else.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cedar_policy::{
     ActionConstraint, Effect, EntityUid, Policy as CedarPolicy, PolicySet, PrincipalConstraint, Request,
     ResourceConstraint,
 };
+
+use crate::words::named_paths;
 
 /// The name of the group of all effects in the schema. It is the only group.
 const EFFECT: &str = "effect";
@@ -29,14 +31,22 @@ pub(crate) struct Concerned {
     /// Whether one of them permits it whatever it is about and whatever else is so.
     permits_all: bool,
     has_forbid: bool,
+    /// The paths that one of them names.
+    paths: HashSet<String>,
 }
 
 impl Concerned {
     fn new(set: PolicySet) -> Self {
+        let paths = named_paths(&set);
         let has_forbid = set.policies().any(|policy| policy.effect() == Effect::Forbid);
         let permits = |policy: &CedarPolicy| policy.effect() == Effect::Permit && is_for_everything(policy);
         let permits_all = set.policies().any(permits);
-        Self { set, permits_all, has_forbid }
+        Self { set, permits_all, has_forbid, paths }
+    }
+
+    /// Tells whether one of them names this path.
+    pub(crate) fn names(&self, path: &str) -> bool {
+        self.paths.contains(path)
     }
 
     /// Tells whether they refuse nothing, whatever is asked about. Where a layer `must_permit`, saying nothing is refusing.
@@ -49,7 +59,11 @@ impl Heads {
     /// Returns the rules of a policy that the question can concern.
     pub(crate) fn concerned(&self, all: &PolicySet, request: &Request) -> Arc<Concerned> {
         let (Some(principal), Some(action)) = (request.principal(), request.action()) else {
-            return Arc::new(Concerned { set: all.clone(), permits_all: false, has_forbid: true });
+            return Arc::new(Concerned {
+                permits_all: false,
+                has_forbid: true,
+                ..Concerned::new(all.clone())
+            });
         };
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let asked = (principal.clone(), action.clone());

@@ -12,7 +12,7 @@ use model::{Canonical, Digest};
 
 use crate::bundles::{BUNDLES, DEFAULT_BUNDLE};
 use crate::error::GateError;
-use crate::heads::Heads;
+use crate::heads::{Concerned, Heads};
 use crate::rule::Rule;
 
 /// The schema: the questions that every policy answers.
@@ -169,12 +169,27 @@ impl Policy {
 
     /// Tells whether its rules refuse nothing of what a question with this principal and this action can be about.
     pub(crate) fn leaves_free(&self, request: &Request, must_permit: bool) -> bool {
-        self.heads.concerned(&self.set, request).leaves_free(must_permit)
+        self.concerned(request).leaves_free(must_permit)
+    }
+
+    /// Returns the rules that a question can concern.
+    pub(crate) fn concerned(&self, request: &Request) -> Arc<Concerned> {
+        self.heads.concerned(&self.set, request)
     }
 
     /// Asks one question.
     pub(crate) fn ask(&self, authorizer: &Authorizer, request: &Request, entities: &Entities) -> Ruling<'_> {
-        let concerned = self.heads.concerned(&self.set, request);
+        self.ask_those(&self.concerned(request), authorizer, request, entities)
+    }
+
+    /// Asks the rules that a question concerns.
+    pub(crate) fn ask_those(
+        &self,
+        concerned: &Concerned,
+        authorizer: &Authorizer,
+        request: &Request,
+        entities: &Entities,
+    ) -> Ruling<'_> {
         let response = authorizer.is_authorized(request, &concerned.set, entities);
         let diagnostics = response.diagnostics();
         let failed = self.in_order(

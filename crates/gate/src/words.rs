@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use cedar_policy::{
-    Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Request, RestrictedExpression,
+    Context, Entities, Entity, EntityId, EntityTypeName, EntityUid, Policy as CedarPolicy, PolicySet,
+    Request, RestrictedExpression,
 };
 use model::action::Principal;
 use model::{Action, Effect, EgressRule, Grant, OsText, Place, Quorum, WorkspacePath};
@@ -75,24 +76,51 @@ impl Types {
     }
 }
 
-/// Puts one question in Cedar's form: the request, and the entities that its resource stands among.
+/// Returns the paths that rules name, as a question would write them.
+pub(crate) fn named_paths(policies: &PolicySet) -> HashSet<String> {
+    let named = policies.policies().flat_map(CedarPolicy::entity_literals);
+    let paths = named.filter(|uid| uid.type_name().basename() == "Path");
+    paths.map(|uid| uid.id().unescaped().to_owned()).collect()
+}
+
+/// Puts one question in Cedar's form: the request, and all the entities that its resource stands among.
 pub(crate) fn put(
     question: &Question<'_>,
     about: About<'_>,
     given: &Quorums,
 ) -> Result<(Request, Entities), Unaskable> {
+    Ok((put_request(question, about, given)?, entities(question, about, &|_| true)?))
+}
+
+/// Puts the request alone.
+pub(crate) fn put_request(
+    question: &Question<'_>,
+    about: About<'_>,
+    given: &Quorums,
+) -> Result<Request, Unaskable> {
     let action = TYPES.uid("Action", question.action())?;
-    let (resource, mut entities) = resource(question, about)?;
+    let (resource, _) = resource(question, about, &|_| false)?;
+    let context = Context::from_pairs(context(question, about, given)?).map_err(|_| Unaskable)?;
+    // The schema is not asked here: these lines are its other half, and a test puts every kind of question to it.
+    Request::new(principal(about)?, action, resource, context, None).map_err(|_| Unaskable)
+}
+
+/// Returns the entities that the resource of a question stands among. Of the directories of a path those that `is_named` by
+/// some rule that it concerns are enough: no other one can change an answer, and each costs time at every question.
+pub(crate) fn entities(
+    question: &Question<'_>,
+    about: About<'_>,
+    is_named: &dyn Fn(&str) -> bool,
+) -> Result<Entities, Unaskable> {
+    let (_, described) = resource(question, about, is_named)?;
+    let mut entities: Vec<Entity> = described.into_iter().collect();
     if let Question::Effect { .. } = question {
         // A rule about all effects names their group, and Cedar looks groups up among the entities.
         let groups = HashSet::from([TYPES.uid("Action", "effect")?]);
-        let member = Entity::new(action.clone(), HashMap::new(), groups).map_err(|_| Unaskable)?;
-        entities = entities.add_entities([member], None).map_err(|_| Unaskable)?;
+        let action = TYPES.uid("Action", question.action())?;
+        entities.push(Entity::new(action, HashMap::new(), groups).map_err(|_| Unaskable)?);
     }
-    let context = Context::from_pairs(context(question, about, given)?).map_err(|_| Unaskable)?;
-    // The schema is not asked here: these lines are its other half, and a test puts every kind of question to it.
-    let request = Request::new(principal(about)?, action, resource, context, None).map_err(|_| Unaskable)?;
-    Ok((request, entities))
+    Entities::from_entities(entities, None).map_err(|_| Unaskable)
 }
 
 impl<'a> About<'a> {
@@ -121,14 +149,21 @@ fn principal(about: About<'_>) -> Result<EntityUid, Unaskable> {
     }
 }
 
-fn resource(question: &Question<'_>, about: About<'_>) -> Result<(EntityUid, Entities), Unaskable> {
-    let alone = |kind, id: &str| Ok((TYPES.uid(kind, id)?, Entities::empty()));
+/// What a question is about, with what is said of it where something is.
+type Resource = (EntityUid, Option<Entity>);
+
+fn resource(
+    question: &Question<'_>,
+    about: About<'_>,
+    is_named: &dyn Fn(&str) -> bool,
+) -> Result<Resource, Unaskable> {
+    let alone = |kind, id: &str| Ok((TYPES.uid(kind, id)?, None));
     match question {
         Question::Start { service: Some(service), .. } => alone("Service", service),
         Question::Look { path: Some(path), .. }
         | Question::Change { path, .. }
-        | Question::ShowCredential(path) => path_resource(path, about.workspace()),
-        Question::Effect { effect, .. } => object(effect, about.workspace()),
+        | Question::ShowCredential(path) => path_resource(path, about.workspace(), is_named),
+        Question::Effect { effect, .. } => object(effect, about.workspace(), is_named),
         Question::ReadRecord(reading) => alone("Content", reading.class().name()),
         Question::UseNetwork => alone("Network", "host"),
         Question::JoinNetwork { action, .. } => alone("Network", action.as_str()),
@@ -146,12 +181,16 @@ fn resource(question: &Question<'_>, about: About<'_>) -> Result<(EntityUid, Ent
 }
 
 /// Returns what an effect is about.
-fn object(effect: &Effect, workspace: &OsText) -> Result<(EntityUid, Entities), Unaskable> {
+fn object(
+    effect: &Effect,
+    workspace: &OsText,
+    is_named: &dyn Fn(&str) -> bool,
+) -> Result<Resource, Unaskable> {
     let named = |kind, name: &str| described(kind, name, [("name", name)]);
     match effect {
         Effect::Read { place } | Effect::Write { place } | Effect::Delete { place } => match place {
-            Place::Workspace => Ok((TYPES.uid("Workspace", &text(workspace))?, Entities::empty())),
-            Place::Path(path) => path_resource(path, workspace),
+            Place::Workspace => Ok((TYPES.uid("Workspace", &text(workspace))?, None)),
+            Place::Path(path) => path_resource(path, workspace, is_named),
             Place::Outside(path) => named("HostPath", &text(path)),
             Place::Anywhere => named("HostPath", "*"),
         },
@@ -176,7 +215,7 @@ fn object(effect: &Effect, workspace: &OsText) -> Result<(EntityUid, Entities), 
         Effect::ChangeControl { control } => named("Control", control),
         Effect::QueryDatabase { database, .. } => named("Database", database),
         Effect::ShowDataset { dataset } => named("Dataset", dataset),
-        Effect::Unknown { .. } => Ok((TYPES.uid("Workspace", &text(workspace))?, Entities::empty())),
+        Effect::Unknown { .. } => Ok((TYPES.uid("Workspace", &text(workspace))?, None)),
     }
 }
 
@@ -185,27 +224,32 @@ fn described<const N: usize>(
     kind: &str,
     id: &str,
     attributes: [(&str, &str); N],
-) -> Result<(EntityUid, Entities), Unaskable> {
+) -> Result<Resource, Unaskable> {
     let uid = TYPES.uid(kind, id)?;
     let attributes = attributes.map(|(key, value)| (key.to_owned(), string(value)));
     let entity =
         Entity::new(uid.clone(), HashMap::from(attributes), HashSet::new()).map_err(|_| Unaskable)?;
-    Ok((uid, Entities::from_entities([entity], None).map_err(|_| Unaskable)?))
+    Ok((uid, Some(entity)))
 }
 
 /// Returns a path with its directories as parents, so that a rule can name a directory for all that is in it. They are all
 /// parents of the path itself: a chain of them would have Cedar work out at each question who is above whom.
-fn path_resource(path: &WorkspacePath, workspace: &OsText) -> Result<(EntityUid, Entities), Unaskable> {
+fn path_resource(
+    path: &WorkspacePath,
+    workspace: &OsText,
+    is_named: &dyn Fn(&str) -> bool,
+) -> Result<Resource, Unaskable> {
     let bytes = path.as_bytes();
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
-    let directories = ends.map(|end| TYPES.uid("Path", &text_of(&bytes[..end])));
+    let directories = ends.map(|end| text_of(&bytes[..end])).filter(|directory| is_named(directory));
+    let directories = directories.map(|directory| TYPES.uid("Path", &directory));
     let workspace = std::iter::once(TYPES.uid("Workspace", &text(workspace)));
     let parents = directories.chain(workspace).collect::<Result<HashSet<_>, _>>()?;
     let name = text_of(bytes);
     let uid = TYPES.uid("Path", &name)?;
     let attributes = HashMap::from([("name".to_owned(), RestrictedExpression::new_string(name))]);
     let entity = Entity::new(uid.clone(), attributes, parents).map_err(|_| Unaskable)?;
-    Ok((uid, Entities::from_entities([entity], None).map_err(|_| Unaskable)?))
+    Ok((uid, Some(entity)))
 }
 
 type Pairs = Vec<(String, RestrictedExpression)>;
@@ -459,6 +503,54 @@ mod tests {
         let known = schema.actions().filter(|action| !groups.contains(action));
         let known: BTreeSet<String> = known.map(|action| action.id().unescaped().to_owned()).collect();
         assert_eq!(asked, known);
+    }
+
+    #[test]
+    fn directories_that_no_rule_names_change_no_answer() {
+        let forms = [
+            r#"forbid (principal, action, resource in Path::"a/b");"#,
+            r#"forbid (principal, action, resource == Path::"a/b/c");"#,
+            r#"forbid (principal, action, resource is Path in Path::"a");"#,
+            r#"forbid (principal, action, resource) when { resource in [Path::"x", Path::"a/b"] };"#,
+            r#"forbid (principal, action, resource) unless { !(resource in Path::"a") };"#,
+            r#"forbid (principal, action, resource) when { if context.request.profile == "x" then false else resource in Path::"a" };"#,
+            r#"forbid (principal, action, resource in Path::"\0ff/x");"#,
+            r#"forbid (principal, action, resource in Workspace::"/ws");"#,
+        ];
+        let paths: [&[u8]; 7] = [b"a", b"a/b", b"a/b/c", b"a/b/c/d/e", b"ab/c", b"x/a/b", b"\xff/x/y"];
+        let given = Quorums::new();
+        let mut refused = 0;
+        for form in forms {
+            let policies: PolicySet =
+                format!("permit (principal, action, resource); {form}").parse().expect("rules");
+            let named = named_paths(&policies);
+            for path in paths {
+                let tool = Tool::Read {
+                    path: WorkspacePath::parse(
+                        <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(path),
+                    )
+                    .expect("inside"),
+                };
+                let (action, grant) = (action(Principal::User("ada".to_owned()), tool), everything());
+                let about = About::Action { action: &action, grant: &grant };
+                for question in questions_of(
+                    &action,
+                    &grant,
+                    &Facts::new(Profile::strict(), Timestamp::from_nanos(0)),
+                    None,
+                ) {
+                    let answer = |is_named: &dyn Fn(&str) -> bool| {
+                        let request = put_request(&question, about, &given).expect("can be put");
+                        let entities = entities(&question, about, is_named).expect("are known");
+                        cedar_policy::Authorizer::new().is_authorized(&request, &policies, &entities)
+                    };
+                    let (all, some) = (answer(&|_| true), answer(&|path| named.contains(path)));
+                    assert_eq!(all, some, "{form} {question}");
+                    refused += usize::from(all.decision() == cedar_policy::Decision::Deny);
+                }
+            }
+        }
+        assert!(refused > 20, "{refused}");
     }
 
     fn fits_try(schema: &Schema) -> String {
