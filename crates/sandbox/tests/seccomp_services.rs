@@ -81,6 +81,30 @@ fn agent_inside() {
 }
 
 #[test]
+fn a_gateway_accepts_where_it_was_told_to_and_waits_nowhere_else() {
+    inside("gateway_inside");
+}
+
+#[test]
+#[ignore = "started by another test, in a process of its own"]
+fn gateway_inside() {
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let file = std::env::current_exe().unwrap();
+    confine(Service::Gateway);
+    let client = thread::spawn(move || TcpStream::connect(address).unwrap().write_all(b"hello").unwrap());
+    let mut text = String::new();
+    server.accept().unwrap().0.read_to_string(&mut text).unwrap();
+    client.join().unwrap();
+    assert_eq!(text, "hello");
+    refused(TcpListener::bind("127.0.0.1:0"));
+    refused(std::net::UdpSocket::bind("127.0.0.1:0"));
+    refused(File::open(&file));
+    refused(Command::new("true").spawn());
+    refused(std::os::unix::net::UnixStream::connect("/run/nobody"));
+}
+
+#[test]
 #[ignore = "started by another test, in a process of its own"]
 fn replay_inside() {
     confine(Service::AgentWithReplay);

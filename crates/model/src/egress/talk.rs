@@ -9,7 +9,7 @@ use super::rule::EgressRule;
 use crate::evidence::Probe;
 use crate::units::Bytes;
 
-/// What the supervisor says. `Begin`, then rules and what they need, then the entrances, then `Open`.
+/// What the supervisor says. `Begin`, then rules and what they need, then the entrances, then `Open`; `Finish` at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToGateway {
     /// What holds for all. The first message.
@@ -20,6 +20,8 @@ pub enum ToGateway {
     Entrances(Vec<Entrance>),
     /// All is said: serve.
     Open,
+    /// Serve nobody any longer, tell what is left to tell, and end.
+    Finish,
     /// A credential is no longer to be used, also on connections that are open.
     Revoke {
         /// Its name.

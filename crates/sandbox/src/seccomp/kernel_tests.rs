@@ -121,9 +121,12 @@ fn refused(rows: &[&'static Row]) -> Vec<(&'static Row, Call, Raw)> {
 
 #[test]
 fn each_row_that_refuses_is_refused_by_the_kernel() {
-    for rows in
-        [command_rows(&Options::default()), rows(service::FIRST_PROCESS, &[]), rows(service::AGENT, &[])]
-    {
+    for rows in [
+        command_rows(&Options::default()),
+        rows(service::FIRST_PROCESS, &[]),
+        rows(service::AGENT, &[]),
+        rows(service::GATEWAY, &[]),
+    ] {
         let program =
             Source { rows: rows.clone(), default: command::DEFAULT, arch: Arch::NATIVE, without: None };
         let refused = refused(&rows);

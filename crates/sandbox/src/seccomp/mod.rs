@@ -50,6 +50,8 @@ pub enum Service {
     Agent,
     /// The same with a replayed model that answers on the loopback from the same process.
     AgentWithReplay,
+    /// The only way out of a sandbox: accepts at sockets that it was handed, and connects.
+    Gateway,
 }
 
 /// Returns the filter for commands, for this machine. It notifies: load it with [`load_with_listener`].
@@ -64,11 +66,12 @@ pub fn first_process_filter() -> Program {
 
 /// Returns the filter for one of our own processes.
 pub fn service_filter(service: Service) -> Program {
-    let switches: &[Switch] = match service {
-        Service::Agent => &[],
-        Service::AgentWithReplay => &[Switch::Listens],
+    let (table, switches): (_, &[Switch]) = match service {
+        Service::Agent => (service::AGENT, &[]),
+        Service::AgentWithReplay => (service::AGENT, &[Switch::Listens]),
+        Service::Gateway => (service::GATEWAY, &[]),
     };
-    source(service::AGENT, switches, Arch::NATIVE).compile()
+    source(table, switches, Arch::NATIVE).compile()
 }
 
 /// Returns the groups of the command's filter that hold something back: each has a probe, and a mutant.

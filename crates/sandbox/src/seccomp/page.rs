@@ -19,7 +19,12 @@ pub fn markdown() -> String {
         }
     }
     page.push_str(SERVICES);
-    for (title, rows) in [("The first process", service::FIRST_PROCESS), ("The agent", service::AGENT)] {
+    let services = [
+        ("The first process", service::FIRST_PROCESS),
+        ("The agent", service::AGENT),
+        ("The gateway", service::GATEWAY),
+    ];
+    for (title, rows) in services {
         let _ = write!(page, "\n### {title}\n\n");
         table(&mut page, &rows.iter().collect::<Vec<_>>());
     }

@@ -177,9 +177,12 @@ fn the_program_answers_what_the_table_says() {
 #[test]
 fn the_programs_of_services_answer_what_their_tables_say() {
     for arch in ARCHES {
-        for (table, switches) in
-            [(service::FIRST_PROCESS, &[][..]), (service::AGENT, &[]), (service::AGENT, &[Switch::Listens])]
-        {
+        for (table, switches) in [
+            (service::FIRST_PROCESS, &[][..]),
+            (service::AGENT, &[]),
+            (service::AGENT, &[Switch::Listens]),
+            (service::GATEWAY, &[]),
+        ] {
             let source = source(table, switches, arch);
             let program = source.compile();
             check(&program);
@@ -226,7 +229,9 @@ fn every_call_has_a_row_that_always_applies_and_no_row_is_out_of_reach() {
         let first_always = of_call.iter().position(|row| row.when.is_empty());
         assert_eq!(first_always, Some(of_call.len() - 1), "the rows of `{}`", call.name());
     }
-    for row in command::TABLE.iter().chain(service::FIRST_PROCESS).chain(service::AGENT) {
+    for row in
+        command::TABLE.iter().chain(service::FIRST_PROCESS).chain(service::AGENT).chain(service::GATEWAY)
+    {
         assert!(row.reason.len() > 4 && !row.reason.ends_with('.'), "the reason `{}`", row.reason);
         let calls: BTreeSet<_> = row.calls.iter().collect();
         assert_eq!(calls.len(), row.calls.len(), "a call stands twice in one row");

@@ -1,4 +1,5 @@
-//! What the process that speaks with a model takes away from itself.
+//! What the processes that run beside a sandbox take away from themselves: the one that speaks with a model, and the
+//! gateway.
 
 use std::fs;
 use std::io;
@@ -10,7 +11,9 @@ use landlock::{
 };
 use model::evidence::Probe;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid, set_dumpable_behavior, setrlimit};
+use rustix::process::{
+    DumpableBehavior, Gid, Resource, Rlimit, Uid, getrlimit, set_dumpable_behavior, setrlimit,
+};
 use rustix::thread::{CapabilitySet, CapabilitySets};
 
 use super::calls;
@@ -21,6 +24,8 @@ use crate::seccomp::{self, Service, Threads, service_filter};
 const NOBODY: u32 = 65534;
 /// The highest number of a capability that any kernel knows, with room (`linux/capability.h`: 40).
 const CAPABILITIES: u32 = 64;
+/// How many files the gateway may have open, where it may have so many.
+const OPEN_FILES: u64 = 16384;
 /// The first version of Landlock that can keep a process from connecting to other ports (Linux 6.7).
 const ABI_OF_PORTS: ABI = ABI::V4;
 
@@ -46,30 +51,71 @@ pub(super) enum Part {
 /// When one of the steps fails. The process must not go on then, and must not be given the key.
 pub fn confine_agent(addresses: &[SocketAddr]) -> Result<Vec<Probe>, String> {
     refuse_threads()?;
-    confine(addresses, None)
+    confine(Who::Agent(addresses), None)
 }
 
-pub(super) fn confine(addresses: &[SocketAddr], without: Option<Part>) -> Result<Vec<Probe>, String> {
+/// Takes everything from this process that being the way out of a sandbox does not need, and returns what it then tried.
+///
+/// It is to be called once, by a process that has one thread and no other open file than its standard streams, when it
+/// has read what it needs of the host. Later it can take descriptors that it is handed, accept at them, and connect to
+/// any port, by TCP and UDP; it can bind and listen nowhere itself. To what it connects is decided by its rules.
+///
+/// # Errors
+/// When one of the steps fails. The process must not go on then.
+pub fn confine_gateway() -> Result<Vec<Probe>, String> {
+    refuse_threads()?;
+    confine(Who::Gateway, None)
+}
+
+/// Which of the processes it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Who<'a> {
+    /// The one that speaks with a model, at these addresses.
+    Agent(&'a [SocketAddr]),
+    /// The gateway.
+    Gateway,
+}
+
+impl<'a> Who<'a> {
+    fn addresses(self) -> &'a [SocketAddr] {
+        match self {
+            Self::Agent(addresses) => addresses,
+            Self::Gateway => &[],
+        }
+    }
+
+    fn service(self) -> Service {
+        match self {
+            Self::Agent(_) => Service::Agent,
+            Self::Gateway => Service::Gateway,
+        }
+    }
+}
+
+pub(super) fn confine(who: Who<'_>, without: Option<Part>) -> Result<Vec<Probe>, String> {
     let step = |what: &'static str| move |error: io::Error| format!("{what}: {error}");
     if without != Some(Part::Descriptors) {
         calls::close_all_but_streams().map_err(step("closing descriptors"))?;
     }
-    let before = Before::new(addresses).map_err(step("making the things that must be out of reach"))?;
+    let before = Before::new(who.addresses()).map_err(step("making the things that must be out of reach"))?;
     forbid_dumps().map_err(step("forbidding core dumps"))?;
+    if matches!(who, Who::Gateway) {
+        raise_open_files().map_err(step("raising the limit of open files"))?;
+    }
     if without != Some(Part::Capabilities) {
         drop_capabilities().map_err(step("dropping capabilities"))?;
     }
     // Changing the user has made the process as the kernel's setting for that says.
     forbid_dumps().map_err(step("forbidding core dumps"))?;
     seccomp::set_no_new_privs().map_err(step("giving up new privileges"))?;
-    let holds_ports = without == Some(Part::Landlock) || enter_landlock(addresses)?;
-    let mut probes = before.tries(holds_ports);
+    let holds_ports = without == Some(Part::Landlock) || enter_landlock(who)?;
+    let mut probes = before.tries(who, holds_ports);
     end_with_parent().map_err(step("watching the parent"))?;
     if without != Some(Part::Filter) {
-        seccomp::load(&service_filter(Service::Agent).0, Threads::All)
+        seccomp::load(&service_filter(who.service()).0, Threads::All)
             .map_err(step("loading the filter for system calls"))?;
     }
-    probes.extend(after_the_filter());
+    probes.extend(after_the_filter(who));
     Ok(probes)
 }
 
@@ -85,6 +131,14 @@ fn forbid_dumps() -> io::Result<()> {
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) })?;
     Ok(())
+}
+
+/// Lets the gateway have two descriptors for each of its connections: the usual limit is for other programs.
+fn raise_open_files() -> io::Result<()> {
+    let now = getrlimit(Resource::Nofile);
+    let most = now.maximum.unwrap_or(OPEN_FILES).min(OPEN_FILES);
+    let current = now.current.map(|current| current.max(most));
+    Ok(setrlimit(Resource::Nofile, Rlimit { current, ..now })?)
 }
 
 /// Gives up every capability. Root becomes nobody first, where it may.
@@ -114,19 +168,24 @@ fn become_nobody() {
     let _ = rustix::thread::set_thread_res_uid(uid, uid, uid);
 }
 
-/// Denies every file, and connections to other ports. Tells whether the kernel can hold the second.
-fn enter_landlock(addresses: &[SocketAddr]) -> Result<bool, String> {
+/// Denies every file, connections to other ports, and ports of its own; the gateway may connect to all, since a port says
+/// nothing about whom it reaches there. Tells whether the kernel can hold what is about ports.
+fn enter_landlock(who: Who<'_>) -> Result<bool, String> {
     let wrong = |error: landlock::RulesetError| format!("Landlock: {error}");
+    let held = match who {
+        Who::Agent(_) => AccessNet::from_all(ABI::V10),
+        Who::Gateway => AccessNet::BindTcp.into(),
+    };
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
         .handle_access(AccessFs::from_all(ABI::V3))
         .map(|ruleset| ruleset.set_compatibility(CompatLevel::BestEffort))
         .and_then(|ruleset| ruleset.handle_access(AccessFs::from_all(ABI::V10)))
-        .and_then(|ruleset| ruleset.handle_access(AccessNet::from_all(ABI::V10)))
+        .and_then(|ruleset| ruleset.handle_access(held))
         .and_then(|ruleset| ruleset.scope(Scope::from_all(ABI::V10)))
         .and_then(|ruleset| ruleset.create())
         .map_err(wrong)?;
-    for address in addresses {
+    for address in who.addresses() {
         ruleset = ruleset.add_rule(NetPort::new(address.port(), AccessNet::ConnectTcp)).map_err(wrong)?;
     }
     let status = ruleset.restrict_self().map_err(wrong)?;

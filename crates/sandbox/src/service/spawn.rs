@@ -1,13 +1,15 @@
 //! Starting one of our own processes.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// A process of ours, with our ends of its standard streams. It ends when they are dropped.
@@ -44,6 +46,26 @@ pub fn spawn_agent(program: &Path, arguments: &[&OsStr], stderr: Option<Stdio>) 
         return Err(io::Error::other("its standard streams are missing"));
     };
     Ok(Started { child, stdin, stdout })
+}
+
+/// Starts the gateway of a sandbox: `program` (our own file) with these arguments, an empty environment, a process group
+/// of its own, and one end of a socket as its standard input; what it prints is dropped. Returns our end with it.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn spawn_gateway(program: &Path, arguments: &[OsString]) -> io::Result<(Child, OwnedFd)> {
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    #[allow(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
+    let child = Command::new(program)
+        .arg0("fumehood-gateway")
+        .args(arguments)
+        .env_clear()
+        .process_group(0)
+        .stdin(Stdio::from(theirs))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    Ok((child, ours))
 }
 
 /// Runs a tool of the host for ourselves and waits for its end: this file, these arguments, no other variable than these,

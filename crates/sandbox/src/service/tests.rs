@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use model::Layer;
 use model::evidence::Probe;
 
-use super::confine::{Part, confine};
+use super::confine::{Part, Who, confine};
 use super::spawn_agent;
 
 /// What a confined process of the tests says.
@@ -20,6 +20,11 @@ struct Said {
 
 /// Starts this program again, confines it without one part, and returns what it said.
 fn confined_without(part: &str) -> Said {
+    confined("agent", part)
+}
+
+/// The same for one of the processes.
+fn confined(who: &str, part: &str) -> Said {
     let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
     let program = std::env::current_exe().expect("our own file");
     let test = "service::tests::inside";
@@ -27,7 +32,7 @@ fn confined_without(part: &str) -> Said {
     let mut started =
         spawn_agent(&program, &arguments, Some(std::process::Stdio::inherit())).expect("starts");
     let port = server.local_addr().expect("an address").port();
-    writeln!(started.stdin, "{port} {part}").expect("it reads");
+    writeln!(started.stdin, "{port} {who} {part}").expect("it reads");
     let mut text = String::new();
     started.stdout.read_to_string(&mut text).expect("it writes");
     started.child.wait().expect("it ends");
@@ -40,7 +45,9 @@ fn confined_without(part: &str) -> Said {
 fn inside() {
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).expect("a line");
-    let (port, part) = line.trim().split_once(' ').expect("a port and a part");
+    let mut words = line.split_whitespace();
+    let mut word = || words.next().expect("a port, a process and a part");
+    let (port, who, part) = (word(), word(), word());
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.parse().expect("a number")));
     // The harness has a thread beside this one. That only matters for what it could still do, which nobody asks it for.
     let part = match part {
@@ -50,7 +57,9 @@ fn inside() {
         "filter" => Some(Part::Filter),
         _ => None,
     };
-    let probes = confine(&[address], part).expect("confines itself");
+    let addresses = [address];
+    let who = if who == "gateway" { Who::Gateway } else { Who::Agent(&addresses) };
+    let probes = confine(who, part).expect("confines itself");
     let said = Said {
         probes,
         uid: rustix::process::geteuid().as_raw(),
@@ -90,6 +99,30 @@ fn without_landlock_the_tries_notice() {
 }
 
 #[test]
+fn the_gateway_connects_and_has_no_files_no_programs_and_no_ports() {
+    let said = confined("gateway", "nothing");
+    assert_eq!(failed(&said), [], "{:?}", said.probes);
+    assert!(said.reached, "it must reach what rules name");
+    assert_ne!(said.uid, 0, "root becomes nobody");
+    let names: Vec<&str> = said.probes.iter().map(|probe| probe.name.as_str()).collect();
+    for name in ["start-program", "make-process", "open-file", "take-port", "listen", "trace", "local-socket"]
+    {
+        assert!(names.contains(&name), "{name} was not tried: {names:?}");
+    }
+}
+
+#[test]
+fn without_its_walls_the_tries_of_the_gateway_notice() {
+    let landlock = confined("gateway", "landlock");
+    assert_eq!(failed(&landlock), [("open-file", Layer::Landlock), ("take-port", Layer::Landlock)]);
+    let filter = confined("gateway", "filter");
+    let names: Vec<&str> = failed(&filter).iter().map(|(name, _)| *name).collect();
+    let expected =
+        ["start-program", "make-process", "trace", "signal-others", "local-socket", "write-file", "listen"];
+    assert_eq!(names, expected);
+}
+
+#[test]
 fn without_giving_up_capabilities_the_tries_notice() {
     let said = confined_without("capabilities");
     if rustix::process::geteuid().is_root() {
@@ -126,7 +159,7 @@ fn it_ends_when_nobody_holds_its_standard_input() {
 #[test]
 #[ignore = "started by another test, in a process of its own"]
 fn waits() {
-    confine(&[], None).expect("confines itself");
+    confine(Who::Agent(&[]), None).expect("confines itself");
     println!("CONFINED");
     std::thread::sleep(std::time::Duration::from_secs(600));
 }

@@ -11,6 +11,7 @@ use rustix::fs::{Access, CWD, Mode, OFlags, access};
 use rustix::net::{AddressFamily, SocketType, socket};
 
 use super::calls;
+use super::confine::Who;
 
 /// A file that every system has and everybody may read.
 const FILE: &str = "/etc/passwd";
@@ -39,7 +40,7 @@ impl Before {
     }
 
     /// Tries what Landlock and the missing capabilities must stop. The filter is not on yet, so it is them that answer.
-    pub(super) fn tries(self, holds_ports: bool) -> Vec<Probe> {
+    pub(super) fn tries(self, who: Who<'_>, holds_ports: bool) -> Vec<Probe> {
         let mut probes = vec![
             number("descriptors", Layer::Descriptors, self.descriptors),
             number("environment", Layer::Environment, variables()),
@@ -57,8 +58,21 @@ impl Before {
             },
         ];
         // Where the kernel cannot hold this it is not claimed, and so not tried.
-        probes.extend(holds_ports.then(|| self.connect_elsewhere()));
+        probes.extend(holds_ports.then(|| match who {
+            Who::Agent(_) => self.connect_elsewhere(),
+            Who::Gateway => self.take_port(),
+        }));
         probes
+    }
+
+    /// The listener that was made before is the positive control.
+    fn take_port(&self) -> Probe {
+        let tried = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map(drop);
+        let before = self.other.local_addr().map(drop);
+        Probe {
+            control: Some(control("a port could be taken before", &before)),
+            ..refused("take-port", Layer::Landlock, tried, &[libc::EACCES])
+        }
     }
 
     fn connect_elsewhere(&self) -> Probe {
@@ -74,11 +88,11 @@ impl Before {
 }
 
 /// Tries what the filter must stop.
-pub(super) fn after_the_filter() -> Vec<Probe> {
+pub(super) fn after_the_filter(who: Who<'_>) -> Vec<Probe> {
     let filter = |name, tried, expected: &[i32]| refused(name, Layer::Seccomp, tried, expected);
     let there = if access(PROGRAM, Access::EXISTS).is_ok() { "is there" } else { "cannot be seen from here" };
     let eperm = &[libc::EPERM];
-    vec![
+    let mut probes = vec![
         Probe {
             control: Some(format!("`/bin/true` {there}")),
             ..filter("start-program", calls::try_to_execute(PROGRAM), eperm)
@@ -88,11 +102,19 @@ pub(super) fn after_the_filter() -> Vec<Probe> {
         filter("signal-others", calls::try_to_signal(), eperm),
         filter("local-socket", local_socket(), &[libc::EAFNOSUPPORT]),
         filter("write-file", write_file(), eperm),
-    ]
+    ];
+    probes.extend(matches!(who, Who::Gateway).then(|| filter("listen", listen_unbound(), eperm)));
+    probes
 }
 
 fn local_socket() -> io::Result<()> {
     Ok(socket(AddressFamily::UNIX, SocketType::STREAM, None).map(drop)?)
+}
+
+/// Listens at a socket that was bound to nothing: the kernel would choose a port.
+fn listen_unbound() -> io::Result<()> {
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    Ok(rustix::net::listen(&socket, 1)?)
 }
 
 fn write_file() -> io::Result<()> {
