@@ -6,6 +6,7 @@
 
 mod cache;
 mod contents;
+mod expression;
 mod git_config;
 mod judge;
 mod names;
@@ -55,7 +56,7 @@ pub enum FoundKind {
 pub fn rules_digest() -> Digest {
     static DIGEST: LazyLock<Digest> = LazyLock::new(|| {
         let (names, contents) = (names::LIST, contents::LIST);
-        model::Canonical::new("credential rules 1")
+        model::Canonical::new("credential rules 2")
             .field(names.as_bytes())
             .field(contents.as_bytes())
             .digest()

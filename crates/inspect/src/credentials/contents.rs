@@ -3,10 +3,9 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
-use regex::bytes::Regex;
-
+use super::expression::Expression;
 use super::judge::looks_made_up;
+use aho_corasick::AhoCorasick;
 
 pub(super) const LIST: &str = include_str!("../../data/credential-contents.txt");
 
@@ -26,7 +25,7 @@ const LONG: [&str; 2] = ["private-key", "putty-key"];
 
 struct Shape {
     name: &'static str,
-    expression: Regex,
+    expression: Expression,
     reason: &'static str,
 }
 
@@ -60,12 +59,12 @@ pub fn shape_of(text: &[u8]) -> Option<&'static str> {
 
 impl Shape {
     fn is_in(&self, text: &[u8]) -> bool {
-        let values = self.expression.captures_iter(text).filter_map(|captures| captures.get(1));
+        let values = self.expression.get().captures_iter(text).filter_map(|captures| captures.get(1));
         values.into_iter().any(|value| !looks_made_up(value.as_bytes()))
     }
 
     fn all_in(&self, text: &[u8]) -> Vec<Shaped> {
-        let values = self.expression.captures_iter(text).filter_map(|captures| captures.get(1));
+        let values = self.expression.get().captures_iter(text).filter_map(|captures| captures.get(1));
         let real = values.filter(|value| !looks_made_up(value.as_bytes()));
         let whole = |end| if LONG.contains(&self.name) { end_of_key(text, end) } else { end };
         real.map(|value| Shaped { name: self.name, range: value.start()..whole(value.end()) }).collect()
@@ -79,9 +78,8 @@ impl Shapes {
         let mut shapes = Vec::new();
         for line in crate::list::lines(text) {
             let [name, keyword, expression] = line.fields.as_slice() else { continue };
-            let Ok(expression) = Regex::new(expression) else { continue };
             keywords.push(keyword.replace("\\x20", " "));
-            shapes.push(Shape { name, expression, reason: line.reason });
+            shapes.push(Shape { name, expression: Expression::new(expression), reason: line.reason });
         }
         let keywords = AhoCorasick::builder().ascii_case_insensitive(true).build(keywords);
         let keywords = keywords.unwrap_or_else(|_| unreachable!("a few dozen short keywords"));
@@ -113,8 +111,9 @@ mod tests {
         let written = LIST.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#')).count();
         assert_eq!(SHAPES.shapes.len(), written);
         for shape in &SHAPES.shapes {
-            assert!(!shape.reason.is_empty(), "{}", shape.expression);
-            assert_eq!(shape.expression.captures_len(), 2, "{} catches one group", shape.expression);
+            let expression = shape.expression.get();
+            assert!(!shape.reason.is_empty(), "{expression}");
+            assert_eq!(expression.captures_len(), 2, "{expression} catches one group");
         }
     }
 }

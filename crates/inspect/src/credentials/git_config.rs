@@ -4,6 +4,8 @@ use std::sync::LazyLock;
 
 use regex::bytes::{Captures, Regex};
 
+use super::expression::compile;
+
 /// `scheme://user:password@` or `scheme://token@`, also in the head of a section. A password may hold `@` itself: git
 /// takes the last one for the end.
 static ADDRESS: LazyLock<Regex> =
@@ -16,10 +18,6 @@ static SECRET: LazyLock<Regex> = LazyLock::new(|| {
 });
 static HOOKS: LazyLock<Regex> =
     LazyLock::new(|| compile(r#"(?im)^[ \t]*hookspath[ \t]*=[ \t]*"?([^"\n]*?)"?[ \t]*$"#));
-
-fn compile(expression: &str) -> Regex {
-    Regex::new(expression).unwrap_or_else(|error| unreachable!("an expression of ours: {error}"))
-}
 
 /// Tells whether a configuration holds a credential.
 pub(super) fn has_credentials(config: &[u8]) -> bool {

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 use super::contents::{Shaped, shaped};
+use super::expression::compile;
 use super::judge::looks_made_up;
 use super::values::{passwords_in_addresses, secrets_in};
 
@@ -16,9 +17,7 @@ const MOST: usize = 256;
 
 /// A credential as programs send it: `Authorization: Bearer TOKEN`, and `Bearer TOKEN` elsewhere.
 static HEADER: LazyLock<Regex> = LazyLock::new(|| {
-    let expression =
-        r#"(?i)(?:authorization["'\s:=]{1,8}(?:basic|token)|\bbearer)\s{1,4}([A-Za-z0-9._~+/-]{16,}=*)"#;
-    Regex::new(expression).unwrap_or_else(|error| unreachable!("an expression of ours: {error}"))
+    compile(r#"(?i)(?:authorization["'\s:=]{1,8}(?:basic|token)|\bbearer)\s{1,4}([A-Za-z0-9._~+/-]{16,}=*)"#)
 });
 
 /// Returns the values in a text that show by themselves that they are credentials, in no order: by the shapes that services

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
+use super::expression::compile;
 use super::judge::is_placeholder;
 
 /// `"name": "value"`, wherever it stands in a line.
@@ -28,11 +29,6 @@ static SECRET: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i)pass(?:word|wd|phrase|wort)?$|pwd$|secret|token|api[_.-]?key|access[_.-]?key|account[_.-]?key|private[_.-]?key|signing[_.-]?key|encryption[_.-]?key|master[_.-]?key|client-key-data|auth$|credential|connection[_.-]?string|dsn$|_key$|^key$|pass(?:word|wd|phrase)?[_.-]|random_password",
     )
 });
-
-/// Our own expressions: one that cannot be read is a mistake of ours, which every test finds.
-fn compile(expression: &str) -> Regex {
-    Regex::new(expression).unwrap_or_else(|error| unreachable!("an expression of ours: {error}"))
-}
 
 /// Tells whether something that must not be known is given a value that is no placeholder.
 pub(super) fn gives_a_secret(text: &[u8]) -> bool {
