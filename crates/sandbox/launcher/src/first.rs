@@ -159,6 +159,8 @@ struct Ready {
     runner: bool,
     signal: bool,
     notification: bool,
+    /// Nobody is left whom the command's filter holds.
+    deserted: bool,
 }
 
 impl<'a> First<'a> {
@@ -183,6 +185,10 @@ impl<'a> First<'a> {
     fn supervise(mut self) -> Done {
         loop {
             let ready = self.wait()?;
+            if ready.deserted {
+                // It would be ready at every turn from now on, until the last of them can be waited for.
+                self.notifier = None;
+            }
             if ready.notification
                 && let Some(notifier) = &mut self.notifier
                 && notifier.handle(&self.keep.control, self.started)?
@@ -231,6 +237,8 @@ impl<'a> First<'a> {
             signal: ready(1),
             runner: runner.is_some_and(ready),
             notification: notifier.is_some_and(|at| fds[at].revents().contains(PollFlags::IN)),
+            // The kernel says so once no task has the filter (`seccomp_notify_poll`), and none can get it again.
+            deserted: notifier.is_some_and(|at| fds[at].revents() == PollFlags::HUP),
         })
     }
 
