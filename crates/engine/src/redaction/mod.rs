@@ -1,13 +1,13 @@
 //! Redaction: secrets are replaced by tokens before anything is kept.
 //!
-//! Guarantees: a value that was made known is found in each of its forms ([`model::redaction`]), also behind percent signs;
+//! Guarantees: a value that was made known is found in each of its forms ([`model::redaction`]), also behind escapes;
 //! what shows by itself that it is a credential (`inspect`) is found without being known. The token of a value is the
 //! beginning of its digest under the key of the state directory, so that equal values can be told to be equal and none can
 //! be told from its token. The same text with the same secrets gives the same text, and the work grows with the text alone.
 //! Leaves to others: making secrets known before something is kept that may hold them, and asking for this (`store`).
 
+mod escapes;
 mod json;
-mod percent;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -18,6 +18,7 @@ use inspect::credentials::{Shaped, values_in};
 use model::redaction::{Form, forms_of, is_looked_for, token, tokens};
 
 use crate::store::Key;
+use escapes::{Decoded, Kind};
 
 /// The longest value that is looked for: the longest private keys are shorter.
 const LONGEST: usize = 16 << 10;
@@ -124,7 +125,7 @@ impl Known {
     /// Finds what must not be kept, in order and without overlaps.
     fn hits(&self, key: &Key, text: &[u8]) -> Vec<Hit> {
         let mut hits = self.known_in(text);
-        if let Some(decoded) = percent::Decoded::of(text) {
+        for decoded in Kind::ALL.into_iter().filter_map(|kind| Decoded::of(text, kind)) {
             let found = self.known_in(decoded.bytes());
             hits.extend(found.into_iter().map(|hit| Hit { range: decoded.original(&hit.range), ..hit }));
         }

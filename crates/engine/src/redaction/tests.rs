@@ -34,6 +34,9 @@ fn a_known_value_is_replaced_in_each_form_by_the_same_token() {
         ("6B65792D6F662D6F7572732F31323334", token.clone()),
         ("x=key-of-ours%2F1234&y=%41", format!("x={token}&y=%41")),
         ("%6bey-of-ours%2f1234", token.clone()),
+        (r#"{"k":"key-of-ours\/1234"}"#, format!(r#"{{"k":"{token}"}}"#)),
+        (r"key-of-ours\u002f1234 \x6bey-of-ours/1234", format!("{token} {token}")),
+        ("<b>key-of-ours&#47;1234</b>", format!("<b>{token}</b>")),
         // base64 of the value, of `k=` before it and of `user:` before it, in both alphabets.
         ("\"a2V5LW9mLW91cnMvMTIzNA==\"", format!("\"{token}\"")),
         ("az1rZXktb2Ytb3Vycy8xMjM0", token.clone()),
