@@ -24,6 +24,7 @@ pub enum Class {
     EventLogActivity,
     DetectionFinding,
     EntityManagement,
+    NetworkActivity,
     ApplicationLifecycle,
     ApiActivity,
     ScanActivity,
@@ -38,6 +39,7 @@ impl Class {
             Self::EventLogActivity => 1008,
             Self::DetectionFinding => 2004,
             Self::EntityManagement => 3004,
+            Self::NetworkActivity => 4001,
             Self::ApplicationLifecycle => 6002,
             Self::ApiActivity => 6003,
             Self::ScanActivity => 6007,
@@ -52,6 +54,7 @@ impl Class {
             Self::EventLogActivity => "Event Log Activity",
             Self::DetectionFinding => "Detection Finding",
             Self::EntityManagement => "Entity Management",
+            Self::NetworkActivity => "Network Activity",
             Self::ApplicationLifecycle => "Application Lifecycle",
             Self::ApiActivity => "API Activity",
             Self::ScanActivity => "Scan Activity",
@@ -143,6 +146,9 @@ rows! {
     ApprovalClosed "approval-closed" => EntityManagement 11 "Deactivate", Informational Success, "approval";
     ApprovalRefused "approval-refused" => EntityManagement 3 "Update", Medium Failure, "approval";
     Started "started" => ProcessActivity 1 "Launch", Informational Success, "sandbox";
+    GatewayStarted "gateway-started" => ApplicationLifecycle 3 "Start", Informational Success, "gateway";
+    NetworkAttempts "network-attempts" => NetworkActivity 6 "Traffic", Informational Success, "gateway";
+    GatewayEnded "gateway-ended" => ApplicationLifecycle 4 "Stop", Medium Failure, "gateway";
     NotStarted "not-started" => ProcessActivity 1 "Launch", Medium Failure, "sandbox";
     Ended "ended" => ProcessActivity 2 "Terminate", Informational Success, "sandbox";
     Inspected "inspected" => ScanActivity 2 "Completed", Informational Success, "inspection";
@@ -261,6 +267,9 @@ fn of_class(record: &Record, log: &LogId, row: &Row, event: &Event) -> Map<Strin
         Class::EntityManagement => {
             json!({"actor": actor, "entity": {"uid": entity(event).as_deref().unwrap_or(about), "type": row.about}})
         }
+        Class::NetworkActivity => {
+            json!({"src_endpoint": {"uid": about, "svc_name": row.about}, "dst_endpoint": destination(event)})
+        }
         Class::ApplicationLifecycle => json!({"app": {"name": row.about, "uid": about}}),
         Class::ApiActivity => json!({
             "actor": actor,
@@ -274,6 +283,13 @@ fn of_class(record: &Record, log: &LogId, row: &Row, event: &Event) -> Map<Strin
         Value::Object(fields) => fields,
         _ => Map::new(),
     }
+}
+
+/// Returns what was to be reached first; the others stand in `unmapped`.
+fn destination(event: &Event) -> Value {
+    let Event::NetworkAttempts { attempts, .. } = event else { return json!({}) };
+    let Some(first) = attempts.first() else { return json!({}) };
+    json!({"hostname": first.name, "port": first.port, "ip": first.address})
 }
 
 /// Returns who did it, where the event says so: otherwise we did.
@@ -338,6 +354,7 @@ mod tests {
             Class::EventLogActivity => &["/actor", "/device/type_id", "/device/uid", "/log_name"],
             Class::DetectionFinding => &["/finding_info/uid"],
             Class::EntityManagement => &["/entity/uid"],
+            Class::NetworkActivity => &["/src_endpoint/uid", "/dst_endpoint/hostname"],
             Class::ApplicationLifecycle => &["/app/name"],
             Class::ApiActivity => &["/actor", "/api/operation", "/src_endpoint/svc_name"],
             Class::ScanActivity => &["/scan/type_id"],
@@ -364,6 +381,7 @@ mod tests {
             Class::EventLogActivity | Class::ScanActivity => 1..=10,
             Class::DetectionFinding => 1..=3,
             Class::EntityManagement => 1..=13,
+            Class::NetworkActivity => 1..=7,
             Class::ApplicationLifecycle => 1..=8,
             Class::ApiActivity => 1..=4,
             Class::ApplicationError => 1..=2,
@@ -408,10 +426,16 @@ mod tests {
         };
         let approval = model::ApprovalId::from_random([4; 10]);
         let file = OsText::try_from("/heads").expect("no NUL");
+        let attempt = serde_json::from_value(json!({
+            "at": 1, "door": "dns", "name": "a.test", "port": null, "address": null, "method": null, "path": null,
+            "verdict": {"verdict": "refused", "reason": "r", "why": "w"}, "sent": 0, "received": 0,
+        }));
+        let attempt = attempt.expect("an attempt");
         let events = [
             Event::Decided { digest: Digest::of(b"action"), decision },
             Event::TaskFrozen { why: "too many".to_owned(), by: None },
             Event::ApprovalRefused { approval, by: Principal::Agent("model".to_owned()), why: String::new() },
+            Event::NetworkAttempts { attempts: vec![attempt], dropped: 0 },
             Event::NotStarted { reason: "no".to_owned(), shortfalls: Vec::new(), failed_probes: Vec::new() },
             Event::Inspected {
                 changes: Vec::new(),
@@ -435,7 +459,7 @@ mod tests {
         }
         let classes: std::collections::BTreeSet<u32> =
             events.iter().map(|event| row(event).class.uid()).collect();
-        assert_eq!(classes.len(), 8, "each class is looked at");
+        assert_eq!(classes.len(), 9, "each class is looked at");
         let denied = of(&events[0]);
         assert_eq!((&denied["action_id"], &denied["disposition_id"]), (&json!(2), &json!(2)));
         assert_eq!(denied["time"], 1_764_440_834_123_u64);

@@ -5,6 +5,7 @@
 use model::OsText;
 use model::action::Principal;
 use model::change::{Change, ChangeKind};
+use model::egress::{self, Attempt};
 use model::enforcement::{Held, Level};
 use model::event::{DecisionRecord, Event, HeldBack, Verdict};
 use model::evidence::{Probe, Teardown};
@@ -81,6 +82,12 @@ pub(crate) fn summary(event: &Event) -> String {
             let masked = counted(masked.len(), "masked file");
             format!("{backend}; {}; {}; {masked}", proof(probes), walls(held))
         }
+        Event::GatewayStarted { rules, probes } => {
+            format!("{}; {}", counted(rules.len(), "rule"), proof(probes))
+        }
+        Event::NetworkAttempts { attempts, dropped } => attempted(attempts, *dropped),
+        Event::GatewayEnded { why, again: true } => format!("{why}; another one is started"),
+        Event::GatewayEnded { why, again: false } => format!("{why}; nothing is reached any longer"),
         Event::NotStarted { reason, shortfalls, failed_probes } => {
             not_started(reason, shortfalls, failed_probes)
         }
@@ -172,6 +179,24 @@ fn not_started(reason: &str, shortfalls: &[model::enforcement::Shortfall], faile
         shortfalls.iter().map(|short| format!("{} is {}, needs {}", short.layer, short.has, short.needs));
     let probes = failed.iter().map(|probe| format!("probe {} of {} failed", probe.name, probe.layer));
     std::iter::once(reason.to_owned()).chain(layers).chain(probes).collect::<Vec<_>>().join("; ")
+}
+
+/// Says what was tried, what was refused first: that is what somebody looks for.
+fn attempted(attempts: &[Attempt], dropped: u64) -> String {
+    let one = |attempt: &Attempt| {
+        let port = attempt.port.map(|port| format!(":{port}")).unwrap_or_default();
+        let how = match &attempt.verdict {
+            egress::Verdict::Allowed { .. } => "allowed",
+            egress::Verdict::Refused { reason, .. } => reason,
+            egress::Verdict::Failed { .. } => "failed",
+        };
+        format!("{}{port} {how}", attempt.name.as_deref().unwrap_or("no name"))
+    };
+    let (refused, others): (Vec<_>, Vec<_>) = attempts.iter().partition(|attempt| attempt.is_refused());
+    let named: Vec<String> = refused.into_iter().chain(others).take(5).map(one).collect();
+    let more = if attempts.len() > named.len() { " …" } else { "" };
+    let lost = if dropped > 0 { format!("; {dropped} more could not be told") } else { String::new() };
+    format!("{}: {}{more}{lost}", counted(attempts.len(), "attempt"), named.join(", "))
 }
 
 fn proof(probes: &[Probe]) -> String {

@@ -35,6 +35,13 @@ fn sample(name: &str) -> Value {
             "person_may_allow": true, "grant": null, "policy": digest,
         }}),
         "started" => json!({"backend": HOSTILE, "held": [], "probes": [probe], "masked": [HOSTILE]}),
+        "gateway-started" => json!({"rules": [HOSTILE], "probes": [probe]}),
+        "network-attempts" => json!({"attempts": [{
+            "at": 1, "door": "direct", "name": HOSTILE, "port": u16::MAX, "address": null, "method": HOSTILE,
+            "path": HOSTILE, "verdict": {"verdict": "refused", "reason": HOSTILE, "why": HOSTILE},
+            "sent": u64::MAX, "received": u64::MAX,
+        }], "dropped": u64::MAX}),
+        "gateway-ended" => json!({"why": HOSTILE, "again": false}),
         "not-started" => json!({"reason": HOSTILE, "shortfalls": [
             {"layer": "memory", "needs": "hard", "has": "absent", "why": HOSTILE, "fix": HOSTILE},
         ], "failed_probes": [probe]}),
@@ -82,6 +89,9 @@ fn no_field_of_any_event_can_drive_a_terminal() {
         "requested",
         "decided",
         "started",
+        "gateway-started",
+        "network-attempts",
+        "gateway-ended",
         "not-started",
         "ended",
         "inspected",

@@ -101,6 +101,7 @@ fn config(state_dir: &Path) -> Config {
         account: 1000,
         owners: [1000].into(),
         egress: Vec::new(),
+        gateway: None,
         roles: engine::Roles::default(),
         home: std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from),
         environment: std::env::vars_os().filter(|(name, _)| name == "PATH").collect(),

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use gate::{Gate, GateError, Policy};
+use model::egress::Begin;
 use model::{EgressRule, Profile};
 use sandbox::Identity;
 
@@ -47,6 +48,17 @@ impl PolicySource {
     }
 }
 
+/// The gateway of a sandbox: a program of ours that is started for each action that reaches something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayProgram {
+    /// The program: our own file.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// What holds for all rules of all actions.
+    pub begin: Begin,
+}
+
 /// What the engine is told at its start.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -66,6 +78,8 @@ pub struct Config {
     pub owners: BTreeSet<u32>,
     /// What a person allowed actions of the workspace to reach over the network, in settings that no agent writes.
     pub egress: Vec<EgressRule>,
+    /// The gateway that sandboxes reach something through; without one, nothing is reached.
+    pub gateway: Option<GatewayProgram>,
     /// Who has which role, as the operator's settings say it.
     pub roles: Roles,
     /// The caller's home.

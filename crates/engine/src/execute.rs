@@ -12,12 +12,15 @@ use model::action::Base;
 use model::event::{Event, HeldBack};
 use model::{ApprovalState, Grant, OsText, Subject};
 use sandbox::fail_point;
-use sandbox::{Execution, Io, Joined, Prepared, Report as Built, SandboxError, Spec, Started, Unstarted};
+use sandbox::{
+    Execution, GatewaySpec, Io, Joined, Prepared, Report as Built, SandboxError, Spec, Started, Unstarted,
+};
 
 use crate::Engine;
 use crate::apply::BaseStats;
 use crate::checkpoint::holds_something;
 use crate::clock::now;
+use crate::config::GatewayProgram;
 use crate::denials::Met;
 use crate::error::EngineError;
 use crate::holds::halted;
@@ -28,7 +31,7 @@ use crate::masks;
 use crate::outcome::{Finished, Outcome};
 use crate::run::Run;
 use crate::start::open;
-use crate::store::{ActionState, Evidence, Writer};
+use crate::store::{ActionState, Evidence, StoreError, Writer};
 
 /// Why a request is worth nothing whose trial did what was denied before.
 const DENIED_BEFORE: &str = "when it was tried, it did what was denied before";
@@ -66,6 +69,7 @@ impl Engine {
                 action: action.clone(),
                 run_directory: places.runs().join(action.as_str()),
             }),
+            gateway: self.gateway(&grant),
             grant,
             service_manager: self.config.service_manager.clone(),
             run_directory: run.directory.clone(),
@@ -74,6 +78,13 @@ impl Engine {
             images: places.images(),
             mutant: run.start.mutant.clone(),
         })
+    }
+
+    /// Returns the gateway of an action that may reach something.
+    fn gateway(&self, grant: &Grant) -> Option<GatewaySpec> {
+        let ours = self.config.gateway.as_ref().filter(|_| grant.network.egress().is_some())?;
+        let GatewayProgram { program, arguments, begin } = ours.clone();
+        Some(GatewaySpec { program, arguments, begin, also: Vec::new() })
     }
 
     /// Runs a permitted action in its sandbox, looks at what came out, and records all of it.
@@ -97,7 +108,10 @@ impl Engine {
             }
         };
         let stored = self.store().read(|reader| reader.find_action(run.action.as_str()))?;
-        let execution = started.follow(io).map_err(EngineError::Sandbox)?;
+        // What its gateway tells is on the record before it goes on; a gateway whose words are not kept is closed.
+        let mut record =
+            |event: &Event| self.record(about, event, |_, _| Ok(())).map_err(|error| chain(&error));
+        let execution = started.follow(io, &mut record).map_err(EngineError::Sandbox)?;
         let Looked { report: changes, held: inspection, host_edits } = self.look_at_layer(&run)?;
         let evidence = Evidence {
             held: Some(report.held),
@@ -145,7 +159,7 @@ impl Engine {
         let report = prepared.report().clone();
         let starter = run.starter_now()?;
         let may = |writer: &Writer<'_>| starter.as_ref().map_or(Ok(()), |who| writer.refuse_halted(who));
-        self.record(about, &started(run, &report), |writer, time| {
+        self.record_start(about, run, &report, |writer, time| {
             may(writer)?;
             writer.set_started(&run.action, time)
         })?;
@@ -161,8 +175,24 @@ impl Engine {
             Err(error) => return Ok(Err(error)),
         };
         let report = another.report().clone();
-        self.record(about, &started(run, &report), |writer, _| may(writer))?;
+        self.record_start(about, run, &report, |writer, _| may(writer))?;
         Ok(another.start(permit).map(|started| (started, report)).map_err(SandboxError::from))
+    }
+
+    /// Records that a sandbox stands, with the gateway that it has, in one durable step.
+    fn record_start(
+        &self,
+        about: &Subject,
+        run: &Run,
+        report: &Built,
+        also: impl FnOnce(&Writer<'_>, model::Timestamp) -> Result<(), StoreError>,
+    ) -> Result<(), EngineError> {
+        self.record_unanchored()?;
+        let (time, started) = (now(), started(run, report));
+        let events = std::iter::once(&started).chain(&report.gateway);
+        let entries: Vec<Entry<'_>> = events.map(|event| Entry { subject: about, event, time }).collect();
+        let _noted = self.log.append_all(&entries, |writer| also(writer, time))?;
+        Ok(())
     }
 
     /// Reads the new layer back against what was below it, and sorts what of it may leave.
@@ -316,6 +346,12 @@ impl Engine {
             _ => Ok(()),
         }
     }
+}
+
+/// Says an error with its causes.
+fn chain(error: &EngineError) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 fn started(run: &Run, report: &Built) -> Event {

@@ -38,7 +38,8 @@ impl Engine {
             state_dir: self.store().directory().to_owned(),
             mount_points: mounts,
             terminal: grant.terminal,
-            offline: true,
+            offline: grant.network.egress().is_none(),
+            gateway: grant.network.egress().is_some(),
         };
         Ok(View::of(&host, &grant.programs)?)
     }

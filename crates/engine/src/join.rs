@@ -34,6 +34,12 @@ impl Engine {
                 "{id} has no network of its own: it uses that of {first}, which can be joined as long as it runs"
             )));
         }
+        if given.as_ref().is_some_and(|grant| grant.network.egress().is_some()) {
+            return Err(EngineError::Nothing(format!(
+                "{id} reaches something over the network, and what another action reached through its gateway could not be \
+                 told apart from that: run both in one action, or let {id} reach nothing"
+            )));
+        }
         let same_task = self.is_task_or_fork_of(task, &other.task)?;
         Ok(Some(OtherAction { same_task, progress }))
     }

@@ -70,7 +70,7 @@ pub use applying::{AppliedTask, ApplyOrder};
 pub use approvals::{Approver, Progress, Roles, Yes};
 pub use base::{CommittedFile, Helper, REPOSITORY_RULES, REPOSITORY_SETTINGS, RepositoryFiles, Sees};
 pub use commits::ImportedCommits;
-pub use config::{Config, PolicySource};
+pub use config::{Config, GatewayProgram, PolicySource};
 pub use deadline::{Deadline, Moment};
 pub use error::EngineError;
 pub use facts::{Described, describe};
@@ -185,7 +185,7 @@ impl Engine {
     }
 
     /// Records that a signed head could not be kept elsewhere, when that happened.
-    fn record_unanchored(&self) -> Result<(), EngineError> {
+    pub(crate) fn record_unanchored(&self) -> Result<(), EngineError> {
         let Some(missed) = self.store().take_unanchored() else { return Ok(()) };
         let event = Event::AnchorFailed { records: missed.records, file: missed.file, why: missed.why };
         let _noted = self.log.append(&Subject::default(), &event, clock::now())?;

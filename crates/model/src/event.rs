@@ -10,6 +10,7 @@ use crate::change::Change;
 use crate::content::ContentClass;
 use crate::digest::Digest;
 use crate::effect::Effect;
+use crate::egress::Attempt;
 use crate::enforcement::{Held, Shortfall};
 use crate::evidence::{Observed, Probe, StepTime, Teardown};
 use crate::grant::Grant;
@@ -224,6 +225,28 @@ pub enum Event {
         /// Credential files that were masked.
         masked: Vec<OsText>,
     },
+    /// The gateway of an action serves: the one that was started with its sandbox, or another one after that had ended.
+    GatewayStarted {
+        /// The rules that it decides by, as they are written.
+        rules: Vec<String>,
+        /// What it tried and saw when it had confined itself.
+        probes: Vec<Probe>,
+    },
+    /// What was tried through the gateway, in the order in which it told.
+    NetworkAttempts {
+        /// The attempts.
+        attempts: Vec<Attempt>,
+        /// How many more there were than it could tell.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        dropped: u64,
+    },
+    /// The gateway of an action ended before the action did, or was closed. What it had not told yet is not on the record.
+    GatewayEnded {
+        /// Why.
+        why: String,
+        /// Whether another one is started; else nothing is reached any longer.
+        again: bool,
+    },
     /// An action did not start.
     NotStarted {
         /// Why, for people.
@@ -396,6 +419,10 @@ pub enum Event {
     },
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// A decision, as the record holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionRecord {
@@ -501,6 +528,9 @@ names! {
     ApprovalClosed => "approval-closed",
     ApprovalRefused => "approval-refused",
     Started => "started",
+    GatewayStarted => "gateway-started",
+    NetworkAttempts => "network-attempts",
+    GatewayEnded => "gateway-ended",
     NotStarted => "not-started",
     Ended => "ended",
     Inspected => "inspected",

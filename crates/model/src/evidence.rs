@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::egress::NetworkUse;
 use crate::enforcement::Layer;
 use crate::limits::LimitKind;
 use crate::os_text::OsText;
@@ -76,6 +77,9 @@ pub struct Observed {
     pub connections: Vec<ConnectionAttempt>,
     /// How many more were tried than are listed.
     pub connections_dropped: u64,
+    /// What was done over the network through the gateway, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<Box<NetworkUse>>,
     /// The files of the workspace and the inputs that were opened; nothing where that was not observed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<Reads>,

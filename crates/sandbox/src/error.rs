@@ -46,6 +46,9 @@ pub enum SandboxError {
         #[source]
         source: io::Error,
     },
+    /// The gateway of the sandbox does not serve.
+    #[error("cannot give the sandbox its gateway: {0}")]
+    Gateway(String),
     /// The permit is not for the sandbox that was prepared.
     #[error("the permit grants something else than this sandbox was built for: nothing was run")]
     OtherGrant,
@@ -110,6 +113,11 @@ fn hint(step: &str, errno: i32) -> &'static str {
         }
         ("prober" | "runner", libc::EAGAIN) => {
             " (it needs a few processes for itself: grant more with `--pids`)"
+        }
+        ("entrance", libc::EADDRINUSE) => " (two rules need the same socket: this is a fault of Fumehood)",
+        ("turned ports", _) => {
+            " (a rule for a port from 1024 on needs nf_tables with connection tracking in this kernel, and a /proc/sys that can \
+             be written)"
         }
         ("seccomp", _) => {
             " (this kernel has no system call filter with notifications: Linux 5.9 or later is needed)"

@@ -23,6 +23,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) quota: &'a Quota,
     /// Why the files that are read are not observed, if so.
     pub(crate) reads: Option<String>,
+    /// Whether the way out of its network has IPv6, when there is one.
+    pub(crate) way_out: Option<bool>,
 }
 
 /// Options that the workspace must be mounted with; the kernel can drop some without an error.
@@ -56,7 +58,7 @@ pub(crate) fn held(spec: &Spec, facts: &Facts<'_>) -> Vec<Held> {
     .into_iter()
     .map(|(layer, by)| hard(layer, by))
     .collect();
-    held.push(network(spec.joined.as_ref()));
+    held.push(network(spec.joined.as_ref(), facts.way_out));
     held.push(root(&spec.view.executables));
     held.push(landlock(&facts.landlock, spec.joined.is_some()));
     held.push(groups());
@@ -107,9 +109,15 @@ fn root(executables: &Executables) -> Held {
     hard(Layer::Root, format!("{by}; {} programs may be executed{grants}", listed.programs.len()))
 }
 
-fn network(joined: Option<&Joined>) -> Held {
+fn network(joined: Option<&Joined>, way_out: Option<bool>) -> Held {
+    const WAY_OUT: &str =
+        "a network namespace in which every address but its own is refused, and names lead to the gateway";
     let by = match joined {
-        None => "a network namespace with only its loopback".to_owned(),
+        None => match way_out {
+            None => "a network namespace with only its loopback".to_owned(),
+            Some(true) => WAY_OUT.to_owned(),
+            Some(false) => format!("{WAY_OUT}; this host has no IPv6, so there is none inside either"),
+        },
         Some(joined) => format!("the network namespace of {}, with only its loopback", joined.action),
     };
     hard(Layer::NetworkNamespace, by)

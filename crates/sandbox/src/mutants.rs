@@ -22,6 +22,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant("mount-namespace", Layer::MountNamespace),
     mutant("pid-namespace", Layer::PidNamespace),
     mutant("network-namespace", Layer::NetworkNamespace),
+    mutant("prohibited-routes", Layer::NetworkNamespace),
+    mutant("low-ports", Layer::NetworkNamespace),
     mutant("ipc-namespace", Layer::IpcNamespace),
     mutant("uts-namespace", Layer::UtsNamespace),
     mutant("cgroup-namespace", Layer::CgroupNamespace),

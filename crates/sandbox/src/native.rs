@@ -12,7 +12,7 @@ use launcher::message::{FromSandbox, Observation};
 use launcher::wire;
 use model::enforcement::{Held, Shortfall};
 use model::evidence::{Probe, StepTime};
-use model::{Grant, OsText};
+use model::{Event, Grant, OsText};
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::pipe::PipeFlags;
@@ -20,6 +20,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process_group, waitpgid};
 
 use crate::canary::Canaries;
 use crate::error::SandboxError;
+use crate::gateway::Gateway;
 use crate::groups::Groups;
 use crate::held::{self, Facts};
 use crate::launch::Along;
@@ -50,6 +51,8 @@ pub struct Prepared {
     pub(crate) reads: Option<ReadWatch>,
     /// Where others get its network, when that is its own.
     pub(crate) door: Option<Door>,
+    /// The way out of its network, when it has one.
+    pub(crate) gateway: Option<Gateway>,
 }
 
 /// Our ends of the command's streams.
@@ -74,6 +77,8 @@ pub struct Report {
     pub probes: Vec<Probe>,
     /// How long each step of building took.
     pub steps: Vec<StepTime>,
+    /// That its gateway serves, when it has one.
+    pub gateway: Option<Event>,
 }
 
 /// Builds a sandbox and proves it.
@@ -85,6 +90,7 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     if spec.grant.network.joined() != spec.joined.as_ref().map(|joined| &joined.action) {
         return Err(SandboxError::OtherGrant);
     }
+    let mut gateway = Gateway::start(&spec)?;
     let mut quota = Quota::of(&spec)?;
     fail_point::reached("build: its store is made");
     make_directories(&spec, &quota)?;
@@ -109,21 +115,27 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
     drop((theirs, joined, without));
     fail_point::reached("build: the launcher is started");
     let mut first_stage = FirstStage { child: launched.first_stage, proved: false };
-    let (first_process, proved) = first_stage.proof(&launched.control)?;
+    let (first_process, proved) = first_stage.proof(&launched.control, gateway.as_mut())?;
     let files = spec.grant.profile.limits.files;
     quota.handed_over(files).map_err(SandboxError::prepare("image"))?;
     fail_point::reached("build: the prober has tried everything");
     let reads = ReadWatch::start(&spec, proved.first_process);
     let missing = reads.as_ref().err().map(ToString::to_string);
-    let held = held::held(
-        &spec,
-        &Facts { landlock: proved.landlock, groups: &groups, quota: &quota, reads: missing },
-    );
+    let facts = Facts {
+        landlock: proved.landlock,
+        groups: &groups,
+        quota: &quota,
+        reads: missing,
+        way_out: proved.way_out,
+    };
+    let held = held::held(&spec, &facts);
     refuse_shortfalls(&spec, &held)?;
     let mut probes = proof::judge(&proved.observations, &plan, &canaries);
     probes.extend(groups.proof());
     refuse_unproved(&probes)?;
     held::check_workspace_options(&proved.workspace_options)?;
+    let serves = gateway.as_mut().map(|gateway| gateway.ready().map(|probes| gateway.started(probes)));
+    let serves = serves.transpose()?;
     let door = Door::of(&spec, proved.network).map_err(SandboxError::prepare("network"))?;
     let mut steps = vec![StepTime { step: "plan".to_owned(), time: planned }];
     steps.extend(
@@ -138,11 +150,12 @@ pub fn prepare(spec: Spec) -> Result<Prepared, SandboxError> {
         grant: spec.grant.clone(),
         environment: spec.view.environment.clone(),
         spec,
-        report: Report { held, probes, steps },
+        report: Report { held, probes, steps, gateway: serves },
         groups,
         quota,
         reads: reads.ok(),
         door,
+        gateway,
     })
 }
 
@@ -246,6 +259,8 @@ struct Proved {
     /// The number of the first process outside.
     first_process: i32,
     network: Option<OwnedFd>,
+    /// Whether the way out of its network has IPv6, when there is one.
+    way_out: Option<bool>,
 }
 
 /// The first process, as the first stage tells of it.
@@ -265,14 +280,23 @@ struct FirstStage {
 impl FirstStage {
     /// Waits until the sandbox is built and the prober has tried everything. The first stage tells of the first process,
     /// which tells of the rest: nobody says which of the two is heard first.
-    fn proof(&mut self, control: &OwnedFd) -> Result<(FirstProcess, Proved), SandboxError> {
+    fn proof(
+        &mut self,
+        control: &OwnedFd,
+        mut gateway: Option<&mut Gateway>,
+    ) -> Result<(FirstProcess, Proved), SandboxError> {
         let deadline = Instant::now() + BUILD_TIMEOUT;
+        let mut way_out = None;
         let (mut born, mut proved): (Option<Born>, Option<Proved>) = (None, None);
         loop {
             (born, proved) = match (born, proved) {
                 (Some(Born { process, number, network }), Some(said)) => {
                     self.proved = true;
-                    return Ok((process, Proved { first_process: number, network: Some(network), ..said }));
+                    if gateway.is_some() != way_out.is_some() {
+                        return Err(gone("the way out of the network"));
+                    }
+                    let network = Some(network);
+                    return Ok((process, Proved { first_process: number, network, way_out, ..said }));
                 }
                 waiting => waiting,
             };
@@ -286,6 +310,12 @@ impl FirstStage {
                     let process = FirstProcess::new(pidfd);
                     let network = fds.next().ok_or_else(|| gone("the network"))?;
                     born = Some(Born { process, number: pid, network });
+                }
+                FromSandbox::Entrances { entrances, v6, last } => {
+                    let gateway =
+                        gateway.as_mut().ok_or_else(|| gone("the order of the launcher's messages"))?;
+                    gateway.take(entrances, fds.collect(), last)?;
+                    way_out = last.then_some(v6);
                 }
                 FromSandbox::Proved { observations, steps, landlock, workspace_options } => {
                     let (store, terminal) = match (fds.next(), fds.next()) {
@@ -301,6 +331,7 @@ impl FirstStage {
                         terminal,
                         first_process: 0,
                         network: None,
+                        way_out: None,
                     });
                 }
                 FromSandbox::Failed { step, errno, about } => {

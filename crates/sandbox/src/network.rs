@@ -41,7 +41,7 @@ pub(crate) struct Door {
 impl Door {
     /// Opens the door to the network of a sandbox, when that is its own.
     pub(crate) fn of(spec: &Spec, network: Option<OwnedFd>) -> io::Result<Option<Self>> {
-        let own = network.filter(|_| spec.joined.is_none());
+        let own = network.filter(|_| spec.joined.is_none() && spec.gateway.is_none());
         own.map(|network| Self::open(&spec.run_directory, network)).transpose()
     }
 

@@ -16,9 +16,9 @@ use rustix::process::{Resource as Kind, getrlimit};
 use crate::cgroup::Resource;
 use crate::groups::{Groups, rlimit_processes};
 use crate::quota::Quota;
-use crate::seccomp;
 use crate::spec::Spec;
 use crate::view::{Executables, Listed, PROC_MASKED, PROC_READ_ONLY, Piece};
+use crate::{seccomp, way_out};
 
 /// The host name inside: it must say nothing about the host.
 pub(crate) const HOSTNAME: &str = "fumehood";
@@ -62,6 +62,7 @@ pub(crate) fn plan(spec: &Spec, probe: ProbeFacts, groups: &Groups, quota: &Quot
         },
         hostname: HOSTNAME.to_owned(),
         network: if spec.joined.is_some() { Network::Joined } else { Network::Own },
+        way_out: way_out::of(spec),
         writable: builder.writable.iter().map(|path| bytes(path)).collect(),
         programs: match &spec.view.executables {
             Executables::Any => None,

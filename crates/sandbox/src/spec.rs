@@ -1,7 +1,9 @@
 //! What a sandbox is made of: plain data that the engine puts together.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
+use model::egress::{Begin, ToGateway};
 use model::grant::WorkspaceAccess;
 use model::{ActionId, Grant, WorkspacePath};
 
@@ -27,6 +29,8 @@ pub struct Spec {
     pub grant: Grant,
     /// The action whose network it joins, when the grant names one.
     pub joined: Option<Joined>,
+    /// Its gateway, when the grant lets it reach something through one.
+    pub gateway: Option<GatewaySpec>,
     /// The bus on which the user's service manager can be asked for a control group, where none is delegated.
     pub service_manager: Option<PathBuf>,
     /// A directory of this run alone, empty and not readable by others. It is empty again at the end, and its owner removes
@@ -40,6 +44,19 @@ pub struct Spec {
     pub images: PathBuf,
     /// The layer that a mutant of the builder leaves out; only builds with the feature `mutants` take it.
     pub mutant: Option<String>,
+}
+
+/// The gateway of a sandbox. The rules that it decides by are those of the grant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewaySpec {
+    /// The program: our own file.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+    /// What holds for all rules.
+    pub begin: Begin,
+    /// What it is told beside the rules, before anything comes to it.
+    pub also: Vec<ToGateway>,
 }
 
 /// Another action, whose network namespace is joined.

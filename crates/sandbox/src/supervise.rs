@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use gate::Permit;
 use launcher::message::{FromSandbox, ToSandbox};
 use launcher::wire;
+use model::egress::NetworkUse;
 use model::evidence::{Observed, Reads, StepTime, Teardown};
 use model::{Action, Bytes, Ending, Grant, LimitKind, UnlistedProgram, Usage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -18,6 +19,7 @@ use rustix::io::Errno;
 use crate::control::{Controller, Request};
 use crate::disk::DiskWatch;
 use crate::error::SandboxError;
+use crate::gateway::{Gateway, Record};
 use crate::image::Image;
 use crate::native::Prepared;
 use crate::observe::Recorder;
@@ -88,35 +90,39 @@ impl Execution {
 }
 
 impl Started {
-    /// Waits for the end of the command, and takes the sandbox down.
+    /// Waits for the end of the command, and takes the sandbox down. What its gateway tells is kept by `record` when it is
+    /// told; a gateway whose words cannot be kept lets nobody out any longer.
     ///
     /// # Errors
     /// When the sandbox is lost.
-    pub fn follow(self, io: Io) -> Result<Execution, SandboxError> {
+    pub fn follow(self, io: Io, record: Record<'_>) -> Result<Execution, SandboxError> {
         let Self { mut prepared, action, grant, input, at } = self;
         let pumps = Pumps::start(&mut prepared, io.stdout, io.stderr, input, io.stdin);
-        let mut running = Running::new(&prepared, io.controller);
-        let ended = running.until_the_end();
+        let gateway = prepared.gateway.take();
+        let mut running = Running::new(&prepared, io.controller, gateway);
+        let ended = running.until_the_end(record);
         fail_point::reached("run: the command has ended");
-        let (ending, recorder, wall_time) = running.finish(at.elapsed());
+        let (ending, recorder, wall_time, gateway) = running.finish(at.elapsed());
         prepared.first_process.end();
+        let network = gateway.map(|gateway| Box::new(gateway.finish(record)));
         fail_point::reached("run: everything inside has ended");
         let printed = pumps.finish();
         // An event that nobody took yet keeps the workspace mounted.
         let reads = prepared.reads.take().map(ReadWatch::finish);
         let ending = ended.map(|()| ending)?;
-        prepared.close(action, grant, ending, Seen { recorder, reads }, printed, wall_time)
+        prepared.close(action, grant, ending, Seen { recorder, reads, network }, printed, wall_time)
     }
 }
 
 impl Prepared {
-    /// Spends the permit: starts the command, waits for its end, and takes the sandbox down.
+    /// Spends the permit: starts the command, waits for its end, and takes the sandbox down. What a gateway tells is kept
+    /// with the end alone.
     ///
     /// # Errors
     /// When the permit grants something else than the sandbox was built for, or the sandbox is lost.
     pub fn run(self, permit: Permit, mut io: Io) -> Result<Execution, SandboxError> {
         io.about_to_start();
-        self.start(permit)?.follow(io)
+        self.start(permit)?.follow(io, &mut |_| Ok(()))
     }
 
     /// Takes out what has to be kept, and looks whether anything is left of the sandbox.
@@ -125,7 +131,7 @@ impl Prepared {
         action: Action,
         grant: Grant,
         ending: Ending,
-        Seen { recorder, reads }: Seen,
+        Seen { recorder, reads, network }: Seen,
         printed: Vec<(Stream, Printed)>,
         wall_time: Duration,
     ) -> Result<Execution, SandboxError> {
@@ -149,6 +155,7 @@ impl Prepared {
         let ending = out_of_memory(ending, &counted);
         let mut observed = recorder.observed();
         observed.reads = reads;
+        observed.network = network;
         observed.limits_touched = touched(&grant, &usage, &printed, &ending, self.quota.image());
         if counted.pids_refused.is_some_and(|refused| refused > 0) {
             observed.limits_touched.push(LimitKind::Processes);
@@ -264,12 +271,24 @@ fn copy_at_once(from: &mut File, to: &mut File) -> io::Result<()> {
 struct Seen {
     recorder: Recorder,
     reads: Option<Reads>,
+    network: Option<Box<NetworkUse>>,
+}
+
+/// What woke the supervisor up.
+struct Woken {
+    /// The sandbox says something.
+    said: bool,
+    /// The first process has ended.
+    gone: bool,
+    /// The gateway tells something, or has ended.
+    told: bool,
 }
 
 /// A command that runs.
 struct Running<'a> {
     prepared: &'a Prepared,
     controller: Option<Controller>,
+    gateway: Option<Gateway>,
     recorder: Recorder,
     disk: Option<DiskWatch>,
     deadline: Instant,
@@ -279,12 +298,13 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn new(prepared: &'a Prepared, controller: Option<Controller>) -> Self {
+    fn new(prepared: &'a Prepared, controller: Option<Controller>, gateway: Option<Gateway>) -> Self {
         let limits = &prepared.grant.profile.limits;
         let began = Instant::now();
         Self {
             prepared,
             controller,
+            gateway,
             recorder: Recorder::default(),
             disk: DiskWatch::new(&prepared.spec, &prepared.quota),
             deadline: began + limits.wall_time,
@@ -294,9 +314,15 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn until_the_end(&mut self) -> Result<(), SandboxError> {
+    fn until_the_end(&mut self, record: Record<'_>) -> Result<(), SandboxError> {
         while self.ending.is_none() {
-            let (said, gone) = self.wait().map_err(SandboxError::lost("waiting"))?;
+            let Woken { said, gone, told } = self.wait().map_err(SandboxError::lost("waiting"))?;
+            if let Some(gateway) = &mut self.gateway {
+                if told {
+                    gateway.hear(record);
+                }
+                gateway.look(record);
+            }
             if said {
                 self.hear()?;
             } else if gone {
@@ -309,17 +335,22 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    fn wait(&self) -> io::Result<(bool, bool)> {
+    fn wait(&self) -> io::Result<Woken> {
         let mut fds = vec![
             PollFd::from_borrowed_fd(self.prepared.control.as_fd(), PollFlags::IN),
             PollFd::from_borrowed_fd(self.prepared.first_process.pidfd(), PollFlags::IN),
         ];
         let door = self.prepared.door.as_ref();
         fds.extend(door.map(|door| PollFd::from_borrowed_fd(door.listener(), PollFlags::IN)));
+        let gateway = self.gateway.as_ref().and_then(Gateway::socket).map(|socket| {
+            fds.push(PollFd::from_borrowed_fd(socket, PollFlags::IN));
+            fds.len() - 1
+        });
         if let Some(controller) = &self.controller {
             fds.push(PollFd::from_borrowed_fd(controller.wake_up(), PollFlags::IN));
         }
         let next = self.disk.as_ref().map_or(self.deadline, |disk| self.deadline.min(disk.next()));
+        let next = self.gateway.as_ref().and_then(Gateway::next).map_or(next, |back_by| next.min(back_by));
         let left =
             Timespec::try_from(next.saturating_duration_since(Instant::now())).map_err(io::Error::other)?;
         match poll(&mut fds, Some(&left)) {
@@ -329,7 +360,8 @@ impl<'a> Running<'a> {
         if let Some(door) = door.filter(|_| !fds[2].revents().is_empty()) {
             door.serve();
         }
-        Ok((!fds[0].revents().is_empty(), !fds[1].revents().is_empty()))
+        let ready = |at: usize| !fds[at].revents().is_empty();
+        Ok(Woken { said: ready(0), gone: ready(1), told: gateway.is_some_and(ready) })
     }
 
     fn hear(&mut self) -> Result<(), SandboxError> {
@@ -419,7 +451,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn finish(self, elapsed: Duration) -> (Ending, Recorder, Duration) {
+    fn finish(self, elapsed: Duration) -> (Ending, Recorder, Duration, Option<Gateway>) {
         let stopped = self.recorder.stopped;
         let ending = match self.ending {
             // A command that ends on the signal of a stop was stopped, however it reports that.
@@ -427,7 +459,7 @@ impl<'a> Running<'a> {
             Some(ending) => ending,
             None => Ending::Stopped,
         };
-        (ending, self.recorder, self.wall_time.unwrap_or(elapsed))
+        (ending, self.recorder, self.wall_time.unwrap_or(elapsed), self.gateway)
     }
 }
 

@@ -17,12 +17,17 @@ use crate::quota::Quota;
 /// IPC and other namespaces and all that was mounted in them (`namespaces(7)`). What remains is ours: descriptors
 /// that keep the store alive, and the directory of the run.
 pub(crate) fn tear_down(prepared: Prepared) -> Teardown {
-    let Prepared { groups, spec, first_process, control, streams, store, reads, door, quota, .. } = prepared;
+    let Prepared {
+        groups, spec, first_process, control, streams, store, reads, door, quota, gateway, ..
+    } = prepared;
     let mut gone = vec![spec.workspace.layer.join("work")];
     gone.extend(spec.git_layer().map(|layer| layer.join("work")));
     let mut teardown = Teardown::default();
     teardown.gone.push("processes: the first process was waited for".to_owned());
-    drop((first_process, control, streams, store, reads, door));
+    drop((first_process, control, streams, store, reads, door, gateway));
+    if spec.gateway.is_some() {
+        teardown.gone.push("gateway: its process was waited for, and its sockets are closed".to_owned());
+    }
     let had_image = matches!(&quota, Quota::Image(_));
     quota.let_go();
     if had_image {

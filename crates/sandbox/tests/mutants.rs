@@ -3,6 +3,7 @@
 #![cfg(feature = "mutants")]
 
 mod bench;
+mod fake_gateway;
 
 use bench::{Bench, silent};
 use model::enforcement::{Held, Layer, Level};
@@ -73,8 +74,8 @@ fn every_layer_that_is_left_out_is_noticed() {
         if mutant.name == "control-groups" && !has_control_groups() {
             continue;
         }
-        // Only root has an image: see below.
-        if mutant.name != "disk-image" {
+        // Only root has an image, and only a way out has routes: see below.
+        if !matches!(mutant.name, "disk-image" | "prohibited-routes" | "low-ports") {
             missed.extend(noticed(mutant.name).err());
         }
     }
@@ -149,6 +150,27 @@ fn what_holds_in_a_joined_network_is_proved_part_by_part() {
     }
     handle.ask(Request::Kill);
     running.join().expect("it ended").expect("a run");
+}
+
+#[test]
+#[ignore = "started by another test as a gateway"]
+fn gateway() {
+    fake_gateway::serve();
+}
+
+#[test]
+fn what_holds_on_the_way_to_a_gateway_is_proved_part_by_part() {
+    for (mutant, probe) in [("prohibited-routes", "other-address"), ("low-ports", "proxy-port")] {
+        let mut bench = bench();
+        bench.reach(&["https://allowed.test"], "gateway");
+        bench.mutant = Some(mutant.to_owned());
+        match bench.prepare() {
+            Err(SandboxError::NotProved(probes)) => {
+                assert!(probes.iter().any(|failed| failed.name == probe), "{mutant}: {probes:?}");
+            }
+            other => panic!("{mutant} was not noticed: {other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use engine::{Engine, Workspace};
 use model::action::Principal;
+use model::egress::{Begin, Bounds, Ranges};
 use sandbox::Identity;
 use sandbox::view::wanted_variables;
 
@@ -28,6 +29,11 @@ pub(super) struct Context<'c> {
 /// Who commands run as when the caller is root and the workspace is root's, and no setting says otherwise: an id that
 /// Debian and systemd leave free, so that no other process of the host has it.
 const RUN_AS: u32 = 64_500;
+
+/// Our own file, also when it has been replaced meanwhile.
+const OURSELVES: &str = "/proc/self/exe";
+/// The verb by which it is the gateway of a sandbox. Nobody types it.
+const GATEWAY: &str = "__gateway";
 
 impl<'c> Context<'c> {
     pub(super) fn new(
@@ -80,6 +86,7 @@ impl<'c> Context<'c> {
             account: self.user.account,
             owners: [self.user.account].into(),
             egress: Vec::new(),
+            gateway: Some(gateway()),
             roles: self.roles(),
             home: self.user.home.clone(),
             environment: wanted.collect(),
@@ -131,5 +138,14 @@ impl<'c> Context<'c> {
     /// Returns who asks: a person, by the name that the system knows them by.
     pub(super) fn principal(&self) -> Principal {
         Principal::User(self.user.name.clone())
+    }
+}
+
+/// Returns how the gateway of a sandbox is started: this very program, once more.
+fn gateway() -> engine::GatewayProgram {
+    engine::GatewayProgram {
+        program: OURSELVES.into(),
+        arguments: vec![GATEWAY.into()],
+        begin: Begin { ranges: Ranges::default(), resolvers: Vec::new(), bounds: Bounds::default() },
     }
 }

@@ -215,6 +215,9 @@ pub(super) fn report(
         }
         _ => console.say(&line),
     }
+    if let Some(refused) = render::refused_line(document) {
+        console.say_always(&refused);
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fumehood::output::shape::{ActionDocument, JoiningPart};
 use model::action::{Base, Principal, StartingPoint};
 use model::change::{Change, ChangeKind, FileKind};
+use model::egress::{self, Attempt, AttemptCount, Door, NetworkUse};
 use model::enforcement::{Held, Layer, Level, Shortfall};
 use model::event::{DecisionRecord, Event, HeldBack, OutputRecord, Verdict};
 use model::evidence::{
@@ -119,6 +120,37 @@ pub(crate) fn not_started() -> Event {
     }
 }
 
+fn network() -> NetworkUse {
+    let attempt = Attempt {
+        at: Timestamp::from_nanos(1),
+        door: Door::Direct,
+        name: Some(HOSTILE.to_owned()),
+        port: Some(443),
+        address: None,
+        method: None,
+        path: Some(HOSTILE.to_owned()),
+        verdict: egress::Verdict::Refused { reason: "no-rule".to_owned(), why: HOSTILE.to_owned() },
+        sent: Bytes::new(1),
+        received: Bytes::new(2),
+    };
+    let rule = "https://a.test".to_owned();
+    let allowed = Attempt {
+        address: Some(std::net::Ipv4Addr::LOCALHOST.into()),
+        verdict: egress::Verdict::Allowed { rule: rule.clone() },
+        ..attempt.clone()
+    };
+    let failed =
+        Attempt { verdict: egress::Verdict::Failed { rule, why: HOSTILE.to_owned() }, ..attempt.clone() };
+    let counted = |attempt| AttemptCount { attempt, times: 2 };
+    NetworkUse {
+        attempts: [attempt, allowed, failed].map(counted).to_vec(),
+        attempts_dropped: 1,
+        untold: 2,
+        restarts: 3,
+        closed: Some(HOSTILE.to_owned()),
+    }
+}
+
 pub(crate) fn ended(ending: Ending) -> Event {
     let argv = vec![text("sh"), text("-c"), text(HOSTILE)];
     let observed = Observed {
@@ -135,6 +167,7 @@ pub(crate) fn ended(ending: Ending) -> Event {
             .map(|address| ConnectionAttempt { address: address.to_owned(), pid: 3 })
             .to_vec(),
         connections_dropped: 1,
+        network: Some(Box::new(network())),
         reads: Some(Reads { files: vec![text("/ws/README"), text(HOSTILE)], complete: false }),
         renames_healed: 1,
         limits_touched: vec![LimitKind::Processes, LimitKind::Memory],

@@ -89,6 +89,7 @@ fn config(bench: &Bench) -> Config {
         account: 1000,
         owners: [1000].into(),
         egress: Vec::new(),
+        gateway: None,
         roles: engine::Roles::default(),
         home: bench.path("home"),
         environment: [("PATH".into(), "/usr/bin:/bin".into())].into(),

@@ -69,3 +69,100 @@ pub enum Verdict {
         why: String,
     },
 }
+
+/// What an action did over the network, as its gateway told it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct NetworkUse {
+    /// The attempts, equal ones once, in the order of the first of each.
+    pub attempts: Vec<AttemptCount>,
+    /// How many more were told than are listed; all of them are on the record one by one.
+    #[serde(default)]
+    pub attempts_dropped: u64,
+    /// How many more there were than the gateway could tell.
+    #[serde(default)]
+    pub untold: u64,
+    /// How often the gateway was started anew.
+    #[serde(default)]
+    pub restarts: u32,
+    /// Why it was closed before the end, when it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<String>,
+}
+
+/// Equal attempts: the same door, name, port, method, path and verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AttemptCount {
+    /// The first of them, with the bytes of all.
+    pub attempt: Attempt,
+    /// How many there were.
+    pub times: u64,
+}
+
+impl Attempt {
+    /// Tells whether another one differs in nothing but time, server and bytes.
+    pub fn is_like(&self, other: &Self) -> bool {
+        (self.door, self.port) == (other.door, other.port)
+            && (&self.name, &self.method, &self.path) == (&other.name, &other.method, &other.path)
+            && self.verdict == other.verdict
+    }
+
+    /// Tells whether it was refused.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.verdict, Verdict::Refused { .. })
+    }
+}
+
+/// How many different attempts are listed.
+const LISTED_MAX: usize = 500;
+
+impl NetworkUse {
+    /// Adds an attempt.
+    pub fn add(&mut self, attempt: &Attempt) {
+        if let Some(known) = self.attempts.iter_mut().find(|known| known.attempt.is_like(attempt)) {
+            let sum = |one: Bytes, other: Bytes| Bytes::new(one.get().saturating_add(other.get()));
+            known.times += 1;
+            known.attempt.sent = sum(known.attempt.sent, attempt.sent);
+            known.attempt.received = sum(known.attempt.received, attempt.received);
+        } else if self.attempts.len() < LISTED_MAX {
+            self.attempts.push(AttemptCount { attempt: attempt.clone(), times: 1 });
+        } else {
+            self.attempts_dropped += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(name: &str, sent: u64) -> Attempt {
+        Attempt {
+            at: Timestamp::from_nanos(sent),
+            door: Door::Direct,
+            name: Some(name.to_owned()),
+            port: Some(443),
+            address: None,
+            method: None,
+            path: None,
+            verdict: Verdict::Allowed { rule: "https://a.test".to_owned() },
+            sent: Bytes::new(sent),
+            received: Bytes::new(1),
+        }
+    }
+
+    #[test]
+    fn equal_attempts_are_listed_once_and_no_more_than_there_is_room_for() {
+        let mut used = NetworkUse::default();
+        for attempt in [attempt("a.test", 1), attempt("b.test", 2), attempt("a.test", 3)] {
+            used.add(&attempt);
+        }
+        let listed: Vec<_> = used
+            .attempts
+            .iter()
+            .map(|one| (one.times, one.attempt.sent.get(), one.attempt.at.as_nanos()))
+            .collect();
+        assert_eq!(listed, [(2, 4, 1), (1, 2, 2)]);
+        (0..LISTED_MAX).for_each(|number| used.add(&attempt(&format!("{number}.test"), 1)));
+        assert_eq!((used.attempts.len(), used.attempts_dropped), (LISTED_MAX, 2));
+    }
+}

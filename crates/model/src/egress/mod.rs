@@ -10,7 +10,7 @@ mod path;
 mod rule;
 mod talk;
 
-pub use attempt::{Attempt, Door, Verdict};
+pub use attempt::{Attempt, AttemptCount, Door, NetworkUse, Verdict};
 pub use host::{HostName, HostNameError, HostPattern};
 pub use path::{PathPattern, RequestPath, RequestPathError};
 pub use rule::{EgressRule, Method, Protocol, RuleError};

@@ -10,6 +10,7 @@ mod first;
 mod identity;
 mod listed;
 mod mutant;
+mod netlink;
 mod network;
 mod notify;
 mod outer;
@@ -19,7 +20,9 @@ mod root;
 mod runner;
 mod steps;
 mod sys;
+mod turned;
 mod watch;
+mod way_out;
 
 use std::process::ExitCode;
 

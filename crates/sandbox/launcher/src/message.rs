@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Entrance;
+
 /// What the supervisor says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ToSandbox {
@@ -25,6 +27,15 @@ pub enum FromSandbox {
     Born {
         /// Its number outside.
         pid: i32,
+    },
+    /// The way out of the network is there; these of its sockets come along, in the same order.
+    Entrances {
+        /// What they are.
+        entrances: Vec<Entrance>,
+        /// Whether the namespace has IPv6.
+        v6: bool,
+        /// Whether these are the last.
+        last: bool,
     },
     /// A step could not be done, and the sandbox is gone.
     Failed {

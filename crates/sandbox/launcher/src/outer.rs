@@ -14,7 +14,7 @@ use rustix::stdio;
 
 use crate::failure::{Context, Done, Failure};
 use crate::first::{self, Given};
-use crate::{identity, mutant, network, root, sys};
+use crate::{identity, mutant, network, root, sys, way_out};
 
 /// Reads the plan and carries out the first stage; in the child this returns when the sandbox has ended.
 pub(crate) fn run() -> Done {
@@ -37,6 +37,7 @@ fn run_with(control: &OwnedFd) -> Done {
     rustix::process::umask(rustix::fs::Mode::empty());
     let sources = if plan.identity.switch { Some(root::open_sources(&plan)?) } else { None };
     let network = network::enter(&plan, joined)?;
+    way_out::open(&plan, control)?;
     identity::switch(&plan, born_into.is_some())?;
     let control_child = control.try_clone().during("control socket", "")?;
     let flags = sys::namespace_flags(&plan);

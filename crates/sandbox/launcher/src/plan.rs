@@ -1,10 +1,21 @@
 //! The plan of one sandbox: plain data, carried out in order.
 
+use std::net::IpAddr;
+
 use serde::{Deserialize, Serialize};
 
 /// A directory that its mount lets everybody write, and that is in no rule of Landlock: what stops a write there is
 /// Landlock alone, so the prober can see it.
 pub const LANDLOCK_CANARY: &str = "/.fumehood";
+/// Where names are asked for inside a network with a way out (RFC 1035, section 4.2).
+pub const DNS_PORT: u16 = 53;
+/// Where the proxy answers on the loopback of such a network. No program without capabilities can take a port below 1024,
+/// and this is one of those that are kept free for experiments (RFC 4727, section 6).
+pub const PROXY_PORT: u16 = 1021;
+/// Where connections come to that the kernel turns.
+pub const TURNED_PORT: u16 = 1022;
+/// The first port that programs without capabilities may take (`ip_unprivileged_port_start` in `ip(7)`).
+pub const UNPRIVILEGED_PORT: u16 = 1024;
 
 /// Everything the launcher needs to build one sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +30,8 @@ pub struct Plan {
     pub hostname: String,
     /// Whose network namespace it gets.
     pub network: Network,
+    /// The way out of it, when it is its own and has one.
+    pub way_out: Option<WayOut>,
     /// Places below which Landlock lets the command write; everything shown can be read.
     pub writable: Vec<Vec<u8>>,
     /// The programs that may be executed; everything shown when missing.
@@ -63,6 +76,64 @@ pub enum Network {
     Own,
     /// That of another sandbox; its descriptor comes along with the plan, after the standard streams.
     Joined,
+}
+
+/// The way to a gateway outside.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WayOut {
+    /// What can be connected to; every other address but the loopback's is refused.
+    pub destinations: Vec<Destination>,
+    /// The listening sockets, in order.
+    pub entrances: Vec<Entrance>,
+    /// The ports of destinations from which connections are turned.
+    pub turned: Vec<u16>,
+    /// How many turned connections there may be at once.
+    pub connections: u32,
+}
+
+impl WayOut {
+    /// Tells whether an address is a destination.
+    pub fn leads_to(&self, address: IpAddr) -> bool {
+        self.destinations.iter().any(|destination| destination.holds(address))
+    }
+}
+
+/// Addresses that begin in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Destination {
+    /// The first of them.
+    pub address: IpAddr,
+    /// How many bits are the same.
+    pub length: u8,
+}
+
+impl Destination {
+    fn holds(&self, address: IpAddr) -> bool {
+        let same = |own: u128, other: u128, bits: u32| {
+            let different = bits.saturating_sub(self.length.into());
+            own.checked_shr(different) == other.checked_shr(different)
+        };
+        match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => same(own.to_bits().into(), other.to_bits().into(), 32),
+            (IpAddr::V6(own), IpAddr::V6(other)) => same(own.to_bits(), other.to_bits(), 128),
+            _ => false,
+        }
+    }
+}
+
+/// A listening socket of a way out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Entrance {
+    /// Questions for names, as datagrams.
+    DnsDatagrams,
+    /// Questions for names, as streams.
+    DnsStreams,
+    /// The proxy.
+    Proxy,
+    /// Connections to this port of any destination.
+    Port(u16),
+    /// Connections that the kernel turns: one socket for each version of the protocol.
+    Turned,
 }
 
 /// Who the command will be.
@@ -343,4 +414,23 @@ pub struct Watch {
     pub memory: Option<u64>,
     /// Milliseconds between two samples.
     pub interval_ms: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_destination_is_what_begins_in_the_same_way() {
+        let holds = |address: &str, length, other: &str| {
+            let address = address.parse().expect("an address");
+            Destination { address, length }.holds(other.parse().expect("an address"))
+        };
+        assert!(holds("198.18.0.0", 15, "198.19.255.255") && !holds("198.18.0.0", 15, "198.20.0.0"));
+        assert!(holds("192.0.2.1", 32, "192.0.2.1") && !holds("192.0.2.1", 32, "192.0.2.2"));
+        assert!(holds("fd66::", 64, "fd66::1") && !holds("fd66::", 64, "fd66:0:0:1::"));
+        assert!(
+            !holds("0.0.0.0", 0, "::1") && holds("0.0.0.0", 0, "255.255.255.255") && holds("::", 0, "ff::")
+        );
+    }
 }

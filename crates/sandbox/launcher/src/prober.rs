@@ -4,11 +4,12 @@
 //! Every probe performs an act. The calls that show the filter have useless arguments: where the filter lets them
 //! through, the kernel fails later, with another error.
 
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 
 use launcher::message::{Observation, Saw};
-use launcher::plan::Plan;
+use launcher::plan::{PROXY_PORT, Plan};
 use launcher::wire;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -17,7 +18,7 @@ use rustix::process::WaitOptions;
 
 use crate::failure::{Context, Done, Failure};
 use crate::root::path_of;
-use crate::sys;
+use crate::{sys, way_out};
 
 /// One probe: its name in `docs/sandbox.md`, and the act.
 type Probe = (&'static str, fn(&Plan) -> Saw);
@@ -93,6 +94,33 @@ const PROBES: &[Probe] = &[
     ("store-files", |_| number(rustix::fs::statvfs("/tmp").map(|stat| stat.f_files))),
 ];
 
+/// What is tried in a network with a way out, beside all else.
+const WAY_OUT_PROBES: &[Probe] = &[
+    ("other-address", |plan| connect_other(plan, &OTHERS, SocketType::STREAM)),
+    ("other-address-datagram", |plan| connect_other(plan, &OTHERS, SocketType::DGRAM)),
+    ("other-address-v6", |plan| connect_other(plan, &OTHERS_V6, SocketType::STREAM)),
+    ("other-address-v6-datagram", |plan| connect_other(plan, &OTHERS_V6, SocketType::DGRAM)),
+    ("metadata-datagram", |plan| {
+        connect_other(plan, &[IpAddr::V4(Ipv4Addr::from_octets(METADATA))], SocketType::DGRAM)
+    }),
+    ("change-routes", |_| saw(way_out::try_to_route(Ipv4Addr::from_octets(METADATA)))),
+    ("low-port", |_| take_port(FREE_LOW_PORT)),
+    ("proxy-port", |_| take_port(PROXY_PORT)),
+];
+
+/// Addresses of networks that exist in documents only (RFC 5737, RFC 3849); a rule that names one leaves the others.
+const OTHERS: [IpAddr; 3] = [
+    IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)),
+    IpAddr::V4(Ipv4Addr::new(198, 51, 100, 1)),
+    IpAddr::V4(Ipv4Addr::new(203, 0, 113, 1)),
+];
+const OTHERS_V6: [IpAddr; 2] = [
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1)),
+];
+/// A port that nothing of ours listens at.
+const FREE_LOW_PORT: u16 = 1;
+
 /// `PTRACE_SEIZE` (`linux/ptrace.h`): attaches without stopping.
 const PTRACE_SEIZE: u64 = 0x4206;
 
@@ -121,7 +149,8 @@ fn observe(plan: &Plan) -> Vec<Observation> {
         probe: probe.name.clone(),
         saw: call(probe.call.into(), probe.arguments),
     });
-    PROBES.iter().map(try_one).chain(filter).collect()
+    let way_out = WAY_OUT_PROBES.iter().filter(|_| plan.way_out.is_some());
+    PROBES.iter().chain(way_out).map(try_one).chain(filter).collect()
 }
 
 fn saw<T>(result: Result<T, impl Into<std::io::Error>>) -> Saw {
@@ -182,9 +211,28 @@ fn connect_v4(address: [u8; 4], port: u16, flags: SocketFlags) -> Saw {
     let connect = || {
         let flags = SocketFlags::CLOEXEC | flags;
         let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
-        rustix::net::connect(&socket, &std::net::SocketAddr::from((address, port)))
+        rustix::net::connect(&socket, &SocketAddr::from((address, port)))
     };
     saw(connect())
+}
+
+/// Connects to the first of these that is no destination of the plan; nobody waits for an answer.
+fn connect_other(plan: &Plan, addresses: &[IpAddr], kind: SocketType) -> Saw {
+    let is_other = |address: &&IpAddr| plan.way_out.as_ref().is_none_or(|way| !way.leads_to(**address));
+    let Some(address) = addresses.iter().find(is_other) else {
+        return Saw::Text("rules name each of these addresses".to_owned());
+    };
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(family, kind, flags, None);
+    saw(socket.and_then(|socket| connect(&socket, &SocketAddr::from((*address, 443)))))
+}
+
+/// Takes a port of the loopback.
+fn take_port(port: u16) -> Saw {
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::STREAM, flags, None);
+    saw(socket.and_then(|socket| rustix::net::bind(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, port)))))
 }
 
 fn connect_unix(name: &[u8]) -> Saw {

@@ -5,6 +5,7 @@ mod filter;
 pub(crate) use filter::probes as filter_probes;
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
 
 use launcher::message::{Observation, Saw};
 use launcher::plan::Plan;
@@ -34,6 +35,8 @@ enum Must {
     Satisfy(fn(&Saw, &Plan) -> bool),
 }
 
+/// The metadata service of clouds.
+const METADATA: IpAddr = IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254));
 /// The kind of file system that an overlay has (`linux/magic.h`).
 const OVERLAY_MAGIC: u64 = 0x794c_7630;
 
@@ -57,7 +60,7 @@ const EXPECTATIONS: &[Expectation] = &[
     expect("descriptor-of-first-process", Layer::Supervisor, Must::FailWith(&[libc::EPERM])),
     expect("network", Layer::NetworkNamespace, Must::Satisfy(granted_network)),
     expect("host-loopback", Layer::NetworkNamespace, Must::Satisfy(not_the_hosts)),
-    expect("metadata-address", Layer::NetworkNamespace, Must::FailWith(&[libc::ENETUNREACH, libc::EACCES])),
+    expect("metadata-address", Layer::NetworkNamespace, Must::Satisfy(no_metadata)),
     expect("abstract-socket", Layer::NetworkNamespace, Must::FailWith(&[libc::ECONNREFUSED, libc::EPERM])),
     expect("foreign-abstract-socket", Layer::Landlock, Must::Satisfy(apart_from_other_sandboxes)),
     expect("path-socket", Layer::Root, Must::FailWith(&[libc::ENOENT, libc::EACCES])),
@@ -83,6 +86,18 @@ const EXPECTATIONS: &[Expectation] = &[
     expect("store-files", Layer::Limit(LimitKind::Files), Must::Satisfy(store_files)),
 ];
 
+/// What must be seen in a network with a way out, beside all else.
+const WAY_OUT: &[Expectation] = &[
+    expect("other-address", Layer::NetworkNamespace, Must::Satisfy(prohibited)),
+    expect("other-address-datagram", Layer::NetworkNamespace, Must::Satisfy(prohibited)),
+    expect("other-address-v6", Layer::NetworkNamespace, Must::Satisfy(prohibited_or_absent)),
+    expect("other-address-v6-datagram", Layer::NetworkNamespace, Must::Satisfy(prohibited_or_absent)),
+    expect("metadata-datagram", Layer::NetworkNamespace, Must::Satisfy(prohibited)),
+    expect("change-routes", Layer::NetworkNamespace, Must::FailWith(&[libc::EPERM])),
+    expect("low-port", Layer::NetworkNamespace, Must::FailWith(&[libc::EACCES])),
+    expect("proxy-port", Layer::NetworkNamespace, Must::FailWith(&[libc::EACCES])),
+];
+
 const fn expect(probe: &'static str, layer: Layer, must: Must) -> Expectation {
     Expectation { probe, layer, must }
 }
@@ -91,8 +106,9 @@ const fn expect(probe: &'static str, layer: Layer, must: Must) -> Expectation {
 ///
 /// A probe that was expected and not reported, or reported and not expected, did not hold.
 pub(crate) fn judge(observations: &[Observation], plan: &Plan, canaries: &Canaries) -> Vec<Probe> {
+    let way_out = WAY_OUT.iter().filter(|_| plan.way_out.is_some());
     let mut probes: Vec<Probe> =
-        EXPECTATIONS.iter().map(|e| judge_one(e, observations, plan, canaries)).collect();
+        EXPECTATIONS.iter().chain(way_out).map(|e| judge_one(e, observations, plan, canaries)).collect();
     probes.extend(filter::judge(observations));
     let named: BTreeSet<String> = probes.iter().map(|probe| probe.name.clone()).collect();
     let known = |name: &str| named.contains(name);
@@ -175,6 +191,23 @@ fn not_the_hosts(saw: &Saw, plan: &Plan) -> bool {
     *saw == Saw::Errno(libc::ECONNREFUSED) || (may_be_other && *saw == Saw::Done)
 }
 
+/// The address that only a rule for this very address can lead to.
+fn no_metadata(saw: &Saw, plan: &Plan) -> bool {
+    let granted = plan.way_out.as_ref().is_some_and(|way| way.leads_to(METADATA));
+    granted || matches!(saw, Saw::Errno(libc::ENETUNREACH | libc::EACCES))
+}
+
+/// The route that refuses answered, or rules name every address that was to be tried.
+fn prohibited(saw: &Saw, _: &Plan) -> bool {
+    matches!(saw, Saw::Errno(libc::EACCES) | Saw::Text(_))
+}
+
+/// A host without IPv6 has no route at all for it.
+fn prohibited_or_absent(saw: &Saw, plan: &Plan) -> bool {
+    prohibited(saw, plan)
+        || matches!(saw, Saw::Errno(libc::ENETUNREACH | libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT))
+}
+
 /// In a joined network, abstract names of other processes are there, and only Landlock keeps the command from them:
 /// through such a socket, another sandbox could hand over open files.
 fn apart_from_other_sandboxes(saw: &Saw, plan: &Plan) -> bool {
@@ -248,7 +281,8 @@ mod tests {
 
     #[test]
     fn every_probe_is_named_once() {
-        let mut names: Vec<_> = EXPECTATIONS.iter().map(|expectation| expectation.probe).collect();
+        let mut names: Vec<_> =
+            EXPECTATIONS.iter().chain(WAY_OUT).map(|expectation| expectation.probe).collect();
         names.sort_unstable();
         let all = names.len();
         names.dedup();

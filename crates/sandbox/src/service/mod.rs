@@ -15,6 +15,5 @@ mod tries;
 mod tests;
 
 pub use confine::{confine_agent, confine_gateway};
-pub(crate) use spawn::run_tool;
-
-pub use spawn::{Started, ask_tool, spawn_agent, spawn_gateway};
+pub use spawn::{Started, ask_tool, spawn_agent};
+pub(crate) use spawn::{run_tool, spawn_gateway};

@@ -53,7 +53,7 @@ pub fn spawn_agent(program: &Path, arguments: &[&OsStr], stderr: Option<Stdio>) 
 ///
 /// # Errors
 /// When it cannot be started.
-pub fn spawn_gateway(program: &Path, arguments: &[OsString]) -> io::Result<(Child, OwnedFd)> {
+pub(crate) fn spawn_gateway(program: &Path, arguments: &[OsString]) -> io::Result<(Child, OwnedFd)> {
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
     #[allow(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
     let child = Command::new(program)

@@ -75,6 +75,7 @@ fn listed_value(assembly: &mut Assembly<'_>, found: &Found, name: &str, kind: &s
     match kind {
         "always" => ours(true, value),
         "offline" => ours(host.offline, value),
+        "gateway" => ours(host.gateway, value),
         "with" => {
             let (tool, value) = value.split_once(' ')?;
             ours(found.tools.contains(&tool), value)
@@ -110,10 +111,24 @@ mod tests {
     fn every_listed_variable_has_a_kind_that_is_understood() {
         for [name, kind, _] in rows::<3>(VARIABLES) {
             let word = kind.split(' ').next();
-            let known = ["text", "always", "terminal", "offline", "with"];
+            let known = ["text", "always", "terminal", "offline", "gateway", "with"];
             assert!(word.is_some_and(|word| known.contains(&word)), "{name} {kind}");
             assert!(!super::super::credentials::names_secret(name), "{name}");
         }
+    }
+
+    #[test]
+    fn clients_that_speak_to_a_proxy_find_that_of_the_gateway() {
+        let proxy = format!("http://127.0.0.1:{}", launcher::plan::PROXY_PORT);
+        let named = rows::<3>(VARIABLES).filter(|[name, ..]| name.to_ascii_lowercase().ends_with("_proxy"));
+        let mut found = 0;
+        for [name, kind, _] in named {
+            let expected =
+                if name.eq_ignore_ascii_case("no_proxy") { "localhost,127.0.0.1,::1" } else { &proxy };
+            assert_eq!(kind, format!("gateway {expected}"), "{name}");
+            found += 1;
+        }
+        assert_eq!(found, 7);
     }
 
     #[test]

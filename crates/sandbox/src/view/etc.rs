@@ -17,7 +17,7 @@ const NOBODY: u32 = 65534;
 
 /// Adds `/etc`: what is generated, and what the table shows of the host's.
 pub(crate) fn add_etc(assembly: &mut Assembly<'_>, home: &Path, shell: &str) {
-    if !assembly.host.offline {
+    if !assembly.host.offline && !assembly.host.gateway {
         assembly.show_settings(Path::new("/etc/resolv.conf"));
     }
     for (name, contents) in generated(assembly.host, home, shell) {
@@ -52,12 +52,20 @@ fn generated(host: &Host, home: &Path, shell: &str) -> [(&'static str, String); 
         ("hosts", hosts()),
         ("hostname", format!("{HOSTNAME}\n")),
         ("nsswitch.conf", nsswitch(host)),
-        // Without an address the C library asks its own loopback, where nothing answers; one try is enough.
-        ("resolv.conf", "# There is no name server in a sandbox.\noptions timeout:1 attempts:1\n".to_owned()),
+        ("resolv.conf", resolver(host)),
         // The host's own would name this machine to whoever asks. Programs that want one get one that says nothing.
         ("machine-id", "66756d65686f6f642073616e64626f78\n".to_owned()),
         ("fstab", "# Nothing is mounted by hand in a sandbox.\n".to_owned()),
     ]
+}
+
+fn resolver(host: &Host) -> String {
+    if host.gateway {
+        // It answers at once, and its no is final: asking again would only wait. With EDNS the reason comes along.
+        return "nameserver 127.0.0.1\noptions timeout:2 attempts:1 edns0\n".to_owned();
+    }
+    // Without an address the C library asks its own loopback, where nothing answers; one try is enough.
+    "# There is no name server in a sandbox.\noptions timeout:1 attempts:1\n".to_owned()
 }
 
 fn nsswitch(host: &Host) -> String {
@@ -116,6 +124,16 @@ fn hosts() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_asked_for_where_the_gateway_answers() {
+        let root = tempfile::tempdir().expect("a directory");
+        let mut host = Host::fixture(root.path());
+        assert!(!resolver(&host).contains("nameserver") && nsswitch(&host).ends_with("hosts: files\n"));
+        (host.offline, host.gateway) = (false, true);
+        assert!(resolver(&host).starts_with("nameserver 127.0.0.1\n"));
+        assert!(nsswitch(&host).ends_with("hosts: files dns\n"));
+    }
 
     #[test]
     fn a_name_cannot_break_the_user_database() {

@@ -29,6 +29,8 @@ pub struct Host {
     pub terminal: bool,
     /// Whether the network is only the sandbox's own loopback, so that tools are told not to try it.
     pub offline: bool,
+    /// Whether the network is reached through a gateway, which answers for names on the loopback.
+    pub gateway: bool,
 }
 
 /// A user and its primary group.
@@ -59,6 +61,7 @@ impl Host {
             mount_points: Vec::new(),
             terminal: false,
             offline: true,
+            gateway: false,
         }
     }
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of the bench")]
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -11,16 +12,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use audit::{Log, MemoryStorage};
 use gate::{Classes, Decision, Facts, Gate, OtherAction, Permit, Policy, Progress};
 use model::action::{Base, Principal, StartingPoint};
+use model::egress::{Begin, Bounds, Ranges};
 use model::grant::Network;
 use model::{
     Action, ActionId, ActionRequest, Grant, OsText, Profile, Subject, TaskId, Timestamp, Tool, WorkspacePath,
 };
 use sandbox::view::{Host, View, mount_points};
-use sandbox::{Execution, Identity, Io, Joined, Prepared, SandboxError, Silent, Spec, Workspace};
+use sandbox::{
+    Execution, GatewaySpec, Identity, Io, Joined, Prepared, SandboxError, Silent, Spec, Workspace,
+};
 use tempfile::TempDir;
 
 /// The id that runs commands when the tests run as root.
 const RUN_AS: Identity = Identity { uid: 61_184, gid: 61_184 };
+
+/// The shipped policy, and the rule that lets a test reach what it asks for.
+const SHIPPED: &str = include_str!("../../../gate/policies/default.cedar");
+const REACH: &str = r#"
+@id("what-a-test-asks-for")
+@reason("asked-by-a-test")
+permit (principal, action == Action::"reach", resource);
+"#;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -32,6 +44,8 @@ pub(crate) struct Bench {
     pub(crate) grant: Grant,
     /// The action whose network is joined, when the grant names one.
     pub(crate) joined: Option<Joined>,
+    /// The gateway, when the grant needs one.
+    pub(crate) gateway: Option<GatewaySpec>,
     pub(crate) layers: Vec<PathBuf>,
     pub(crate) masks: Vec<WorkspacePath>,
     pub(crate) covers: Vec<(PathBuf, Vec<u8>)>,
@@ -58,13 +72,16 @@ impl Bench {
             state_at: None,
             grant: Grant::under(profile),
             joined: None,
+            gateway: None,
             layers: Vec::new(),
             masks: Vec::new(),
             covers: Vec::new(),
             environment: BTreeMap::new(),
             mutant: None,
             home: None,
-            gate: Gate::new(Policy::default_bundle().expect("the shipped policy")),
+            gate: Gate::new(
+                Policy::parse(&format!("{SHIPPED}{REACH}")).expect("the shipped policy and one rule"),
+            ),
             log: Log::open(MemoryStorage::new(id)).expect("a log"),
         }
     }
@@ -114,7 +131,8 @@ impl Bench {
             state_dir: state.clone(),
             mount_points: mount_points().expect("mount points"),
             terminal: self.grant.terminal,
-            offline: true,
+            offline: self.gateway.is_none(),
+            gateway: self.gateway.is_some(),
         };
         Spec {
             identity,
@@ -131,6 +149,7 @@ impl Bench {
             git_directory: None,
             grant: self.grant.clone(),
             joined: self.joined.clone(),
+            gateway: self.gateway.clone(),
             service_manager: None,
             run_directory,
             artifacts: state.join(format!("artifacts-{number}")),
@@ -158,6 +177,19 @@ impl Bench {
         self.joined = Some(joined.clone());
     }
 
+    /// Lets what is prepared next reach these through a gateway: this very program, started again.
+    pub(crate) fn reach(&mut self, rules: &[&str], manner: &str) {
+        let rules = rules.iter().map(|rule| rule.parse().expect("a rule")).collect();
+        self.grant.network = Network::Egress(rules);
+        let begin = Begin { ranges: Ranges::default(), resolvers: Vec::new(), bounds: Bounds::default() };
+        self.gateway = Some(GatewaySpec {
+            program: std::env::current_exe().expect("our own file"),
+            arguments: ["--exact", manner, "--ignored", "--nocapture"].map(OsString::from).into(),
+            begin,
+            also: Vec::new(),
+        });
+    }
+
     /// Lets the shipped policy permit a command, with the decision on record.
     pub(crate) fn permit(&self, tool: Tool) -> Permit {
         let request = ActionRequest {
@@ -183,7 +215,8 @@ impl Bench {
             action.request().tool.writes().iter().map(|path| (path.clone(), Classes::new())).collect();
         let inputs = self.grant.inputs.clone();
         let joined = Some(OtherAction { same_task: true, progress: Progress::Running });
-        let facts = Facts { classes, inputs, joined, ..Facts::new(self.grant.profile.clone(), now) };
+        let egress = self.grant.network.egress().into_iter().flatten().cloned().collect();
+        let facts = Facts { classes, inputs, joined, egress, ..Facts::new(self.grant.profile.clone(), now) };
         let decision = self.gate.decide(action, &facts);
         let receipt = self.log.append(&about, &decision.event(), now).expect("a receipt");
         match decision {

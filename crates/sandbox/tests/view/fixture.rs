@@ -48,6 +48,7 @@ impl Bench {
             mount_points: Vec::new(),
             terminal: false,
             offline: true,
+            gateway: false,
         };
         let bench = Self { top, host };
         bench.directory("/home/ada/project");

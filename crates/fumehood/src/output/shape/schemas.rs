@@ -201,11 +201,46 @@ pub(super) fn observed(generator: &mut SchemaGenerator) -> Schema {
             "unlisted_programs_dropped": COUNT(),
             "connections": list(connection),
             "connections_dropped": COUNT(),
+            "network": network_use(),
             "reads": {"anyOf": [object(reads), {"type": "null"}]},
             "renames_healed": COUNT(),
             "limits_touched": {"type": "array", "items": {"type": "string"}},
         },
         "required": ["programs", "programs_dropped", "connections", "connections_dropped"],
+    })
+}
+
+/// What was done through the gateway; missing where there was none.
+fn network_use() -> Json {
+    let text = json!({"type": ["string", "null"]});
+    let bytes = json!({"type": "integer", "minimum": 0});
+    let verdict = json!({
+        "type": "object",
+        "properties": {
+            "verdict": {"enum": ["allowed", "refused", "failed"]},
+            "rule": {"type": "string", "description": "The rule that allows it, as it is written."},
+            "reason": {"type": "string", "description": "The stable code of a refusal."},
+            "why": {"type": "string", "description": "A sentence for people; of a refusal, with what would be needed."},
+        },
+        "required": ["verdict"],
+    });
+    let attempt = object(json!({
+        "at": {"type": "integer", "description": "When the first of them began, in nanoseconds since 1970."},
+        "door": {"enum": ["dns", "direct", "proxy", "socks"]},
+        "name": text, "port": {"type": ["integer", "null"]}, "address": text, "method": text, "path": text,
+        "verdict": verdict, "sent": bytes, "received": bytes,
+    }));
+    json!({
+        "type": "object",
+        "description": "What was tried over the network, as the gateway told it.",
+        "properties": {
+            "attempts": list(object(json!({"attempt": attempt, "times": COUNT()}))),
+            "attempts_dropped": COUNT(),
+            "untold": COUNT(),
+            "restarts": COUNT(),
+            "closed": {"type": "string", "description": "Why nothing was reached any longer before the end."},
+        },
+        "required": ["attempts", "attempts_dropped", "untold", "restarts"],
     })
 }
 
