@@ -155,7 +155,7 @@ impl Bench {
             artifacts: state.join(format!("artifacts-{number}")),
             cache: state.join("cache"),
             images: state.join("images"),
-            mutant: self.mutant.clone(),
+            mutant: self.mutant.clone().or_else(chosen_mutant),
         }
     }
 
@@ -239,6 +239,11 @@ impl Bench {
     pub(crate) fn shell(&mut self, script: &str) -> Run {
         self.run(&["sh", "-c", script])
     }
+}
+
+/// Returns what `cargo xtask disarm` leaves out.
+fn chosen_mutant() -> Option<String> {
+    std::env::var("FUMEHOOD_TEST_MUTANT").ok().filter(|_| cfg!(feature = "mutants"))
 }
 
 pub(crate) fn silent() -> Io {

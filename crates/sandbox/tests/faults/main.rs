@@ -8,6 +8,8 @@
 
 #[path = "../bench/mod.rs"]
 mod bench;
+#[path = "../fake_gateway/mod.rs"]
+mod fake_gateway;
 mod trace;
 
 use std::collections::BTreeSet;
@@ -28,6 +30,8 @@ use trace::{Fault, Made, Role, Seen, follow};
 const DRIVER: &str = "FUMEHOOD_TEST_FAULT_DRIVER";
 /// Tells the driver the directory of a run whose network its start joins.
 const JOINS: &str = "FUMEHOOD_TEST_FAULT_JOINS";
+/// Tells the driver that its start has a way out.
+const REACHES: &str = "FUMEHOOD_TEST_FAULT_REACHES";
 /// Tells a process that is joined where to write the directory of its run.
 const SERVES: &str = "FUMEHOOD_TEST_FAULT_SERVES";
 /// Chooses more calls than a sample.
@@ -54,6 +58,9 @@ fn driver() {
     bench.masks.push(model::WorkspacePath::parse("secret.env").expect("a path"));
     if let Some(run_directory) = std::env::var_os(JOINS).map(PathBuf::from) {
         bench.join(&Joined { action: ActionId::from_random([7; 10]), run_directory });
+    }
+    if std::env::var_os(REACHES).is_some() {
+        bench.reach(&["https://allowed.test", "tcp://allowed.test:8080"], "gateway");
     }
     let said = run(&bench);
     let ran = if ran_below(&bench.state()) { "RAN " } else { "" };
@@ -116,12 +123,24 @@ struct Start {
     seen: Seen,
 }
 
-fn start(directory: &Path, fault: Option<Fault>, joined: Option<&Joined>) -> Start {
+/// In which network a start is.
+#[derive(Clone, Copy)]
+enum Network<'a> {
+    Own,
+    Joined(&'a Joined),
+    WithAWayOut,
+}
+
+fn start(directory: &Path, fault: Option<Fault>, network: Network<'_>) -> Start {
     let outcome = directory.join("outcome");
     let _ = fs::remove_file(&outcome);
     let mut command = Command::new(std::env::current_exe().expect("a program"));
     command.args(["driver", "--exact", "--ignored", "--test-threads=1"]).env(DRIVER, &outcome);
-    command.envs(joined.map(|joined| (JOINS, &joined.run_directory)));
+    match network {
+        Network::Own => {}
+        Network::Joined(joined) => drop(command.env(JOINS, &joined.run_directory)),
+        Network::WithAWayOut => drop(command.env(REACHES, "yes")),
+    }
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let seen = follow(&mut command, fault).expect("it is followed");
     Start { said: fs::read_to_string(&outcome).unwrap_or_default(), seen }
@@ -199,7 +218,7 @@ fn judge(made: &Made, errno: i32, start: &Start) -> Result<(), String> {
 fn every_call_of_the_launcher_fails_once_and_nothing_runs_and_nothing_stays() {
     let _alone = one_at_a_time();
     let directory = tempfile::tempdir().expect("a directory");
-    let whole = start(directory.path(), None, None);
+    let whole = start(directory.path(), None, Network::Own);
     assert_eq!(whole.said, WHOLE, "the start without a fault");
     let calls = worth_trying(&whole.seen.made);
     let (chosen, errors) = chosen(&calls);
@@ -207,7 +226,7 @@ fn every_call_of_the_launcher_fails_once_and_nothing_runs_and_nothing_stays() {
     let planned = chosen.iter().flat_map(|made| errors.iter().map(move |errno| (made, *errno)));
     for (made, errno) in planned {
         let fault = Fault { role: made.role, at: made.at, errno };
-        let start = start(directory.path(), Some(fault), None);
+        let start = start(directory.path(), Some(fault), Network::Own);
         match start.seen.failed {
             Some(call) => {
                 tried += 1;
@@ -284,7 +303,7 @@ fn every_call_that_joins_a_network_fails_once_and_nothing_runs_and_nothing_stays
     let _alone = one_at_a_time();
     let directory = tempfile::tempdir().expect("a directory");
     let (server, joined) = Server::start(directory.path());
-    let whole = start(directory.path(), None, Some(&joined));
+    let whole = start(directory.path(), None, Network::Joined(&joined));
     assert_eq!(whole.said, WHOLE, "the start without a fault");
     let calls = worth_trying(&whole.seen.made);
     let is_of_joining = |made: &&Made| {
@@ -294,11 +313,51 @@ fn every_call_that_joins_a_network_fails_once_and_nothing_runs_and_nothing_stays
     assert!(of_joining.iter().any(|made| made.call == libc::SYS_setns.cast_unsigned()), "it joins");
     for made in of_joining {
         let fault = Fault { role: made.role, at: made.at, errno: libc::EPERM };
-        let start = start(directory.path(), Some(fault), Some(&joined));
+        let start = start(directory.path(), Some(fault), Network::Joined(&joined));
         assert_eq!(start.seen.failed, Some(made.call), "{} was not made again", name(made.call));
         assert_eq!(judge(made, libc::EPERM, &start), Ok(()));
     }
     server.end();
+}
+
+/// What a way out adds to the calls of a start, all of the first stage. What is read is only whether there is IPv6, and
+/// without it there is no route for it.
+const OF_A_WAY_OUT: [i64; 7] = [
+    libc::SYS_socket,
+    libc::SYS_setsockopt,
+    libc::SYS_bind,
+    libc::SYS_listen,
+    libc::SYS_sendto,
+    libc::SYS_recvfrom,
+    libc::SYS_sendmsg,
+];
+
+#[test]
+#[ignore = "is started by the driver as a gateway"]
+fn gateway() {
+    fake_gateway::serve();
+}
+
+#[test]
+fn every_call_that_makes_a_way_out_fails_once_and_nothing_runs_and_nothing_stays() {
+    let _alone = one_at_a_time();
+    let directory = tempfile::tempdir().expect("a directory");
+    let whole = start(directory.path(), None, Network::WithAWayOut);
+    assert_eq!(whole.said, WHOLE, "the start without a fault");
+    let calls = worth_trying(&whole.seen.made);
+    let of_a_way_out: Vec<&Made> = calls
+        .iter()
+        .filter(|made| made.role == Role::FirstStage)
+        .filter(|made| OF_A_WAY_OUT.iter().any(|call| made.call == call.cast_unsigned()))
+        .collect();
+    // Routes, rules, and the sockets of names, the proxy, one port and the turned ones.
+    assert!(of_a_way_out.len() >= 20, "{} calls", of_a_way_out.len());
+    for made in of_a_way_out {
+        let fault = Fault { role: made.role, at: made.at, errno: libc::EPERM };
+        let start = start(directory.path(), Some(fault), Network::WithAWayOut);
+        assert_eq!(start.seen.failed, Some(made.call), "{} was not made again", name(made.call));
+        assert_eq!(judge(made, libc::EPERM, &start), Ok(()));
+    }
 }
 
 /// What is followed is all that this process starts.
