@@ -291,3 +291,85 @@ impl Drop for Process {
         let _ = self.child.wait();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::egress::{Begin, Bounds, Door, Ranges, Verdict};
+    use model::units::{Bytes, Timestamp};
+
+    use super::*;
+
+    fn gateway() -> Gateway {
+        let begin = Begin { ranges: Ranges::default(), resolvers: Vec::new(), bounds: Bounds::default() };
+        Gateway {
+            about: GatewaySpec {
+                program: "/no/such/program".into(),
+                arguments: Vec::new(),
+                begin,
+                also: Vec::new(),
+            },
+            rules: BTreeSet::new(),
+            entrances: Vec::new(),
+            process: None,
+            back_by: None,
+            told: 0,
+            used: NetworkUse::default(),
+        }
+    }
+
+    fn attempt() -> Attempt {
+        Attempt {
+            at: Timestamp::from_nanos(1),
+            door: Door::Direct,
+            name: None,
+            port: None,
+            address: None,
+            method: None,
+            path: None,
+            verdict: Verdict::Allowed { rule: "https://a.test".to_owned() },
+            sent: Bytes::new(0),
+            received: Bytes::new(0),
+        }
+    }
+
+    #[test]
+    fn more_attempts_than_the_record_takes_close_it() {
+        let (mut gateway, mut recorded) = (gateway(), 0);
+        let mut record = |event: &Event| {
+            recorded += usize::from(matches!(event, Event::NetworkAttempts { .. }));
+            Ok(())
+        };
+        let many = vec![attempt(); 1000];
+        for _ in 0..99 {
+            gateway.attempts(many.clone(), 0, &mut record);
+        }
+        assert_eq!(gateway.used.closed, None);
+        gateway.attempts(many, 0, &mut record);
+        assert!(gateway.used.closed.is_some_and(|why| why.contains("100000 attempts")));
+        assert_eq!(recorded, 100);
+    }
+
+    #[test]
+    fn one_that_does_not_come_back_in_time_is_closed() {
+        let (mut gateway, mut ended) = (gateway(), Vec::new());
+        let mut record = |event: &Event| {
+            ended.push(event.name());
+            Ok(())
+        };
+        gateway.back_by = Some(Instant::now() + Duration::from_secs(60));
+        gateway.look(&mut record);
+        assert_eq!(gateway.used.closed, None);
+        gateway.back_by = Some(Instant::now());
+        gateway.look(&mut record);
+        assert!(gateway.used.closed.is_some_and(|why| why.contains("no other one served")));
+        assert_eq!((ended, gateway.back_by), (vec!["gateway-ended"], None));
+    }
+
+    #[test]
+    fn one_that_cannot_be_started_again_is_closed_at_once() {
+        let mut gateway = gateway();
+        gateway.lost("it ended", &mut |_| Ok(()));
+        assert_eq!(gateway.used.restarts, 1);
+        assert!(gateway.used.closed.is_some_and(|why| why.contains("could not be started")));
+    }
+}

@@ -4,7 +4,7 @@
 //! rule's (the gateway).
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use launcher::plan::{DNS_PORT, Destination, Entrance, PROXY_PORT, TURNED_PORT, UNPRIVILEGED_PORT, WayOut};
 use model::egress::{self, EgressRule, HostPattern, Ranges};
@@ -15,13 +15,14 @@ use crate::spec::Spec;
 pub(crate) fn of(spec: &Spec) -> Option<WayOut> {
     let (rules, gateway) = (spec.grant.network.egress()?, spec.gateway.as_ref()?);
     let ports: BTreeSet<u16> = rules.iter().map(|rule| rule.port).collect();
-    let (own, turned): (Vec<u16>, Vec<u16>) =
+    let (low, turned): (Vec<u16>, Vec<u16>) =
         ports.into_iter().partition(|port| has_socket_of_its_own(*port));
     let mut entrances = vec![Entrance::DnsDatagrams, Entrance::DnsStreams, Entrance::Proxy];
-    entrances.extend(own.into_iter().map(Entrance::Port));
+    entrances.extend(low.into_iter().map(Entrance::Port));
     entrances.extend((!turned.is_empty()).then_some(Entrance::Turned));
-    let destinations = destinations(rules, gateway.begin.ranges);
-    Some(WayOut { destinations, entrances, turned, connections: gateway.begin.bounds.connections })
+    let ranges = gateway.begin.ranges;
+    let (destinations, own) = (destinations(rules, ranges), own(ranges));
+    Some(WayOut { destinations, own, entrances, turned, connections: gateway.begin.bounds.connections })
 }
 
 /// A socket at a port that programs inside may take would be in their way, and they in its own.
@@ -45,12 +46,21 @@ fn destinations(rules: &BTreeSet<EgressRule>, ranges: Ranges) -> Vec<Destination
     all
 }
 
+/// Returns what the loopback gets out of each range: the last but one, which the gateway comes to last. A range that has no
+/// address to spare gives none.
+fn own(ranges: Ranges) -> Vec<IpAddr> {
+    let v4 = (ranges.v4.prefix_len() <= 24).then(|| ranges.v4.broadcast().to_bits() - 1);
+    let v6 = (ranges.v6.prefix_len() <= 120).then(|| ranges.v6.broadcast().to_bits() - 1);
+    let v4 = v4.map(|bits| IpAddr::from(Ipv4Addr::from_bits(bits)));
+    v4.into_iter().chain(v6.map(|bits| IpAddr::from(Ipv6Addr::from_bits(bits)))).collect()
+}
+
 /// Returns an address that a rule names, in the form in which the kernel connects to it. Those that mean the sandbox itself
 /// or many hosts at once lead nowhere: what is asked of the proxy can still reach the first.
 fn named(host: &HostPattern) -> Option<IpAddr> {
     let HostPattern::Address(address) = host else { return None };
     let address = address.to_canonical();
-    let is_broadcast = address == IpAddr::V4(std::net::Ipv4Addr::BROADCAST);
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     let leads =
         !address.is_loopback() && !address.is_unspecified() && !address.is_multicast() && !is_broadcast;
     leads.then_some(address)
@@ -82,6 +92,15 @@ mod tests {
             .filter(|port| has_socket_of_its_own(*port))
             .collect();
         assert_eq!(own, [1, 80, 443, 1020, 1023]);
+    }
+
+    #[test]
+    fn the_loopback_gets_an_address_of_each_kind_where_one_can_be_spared() {
+        let shown = |ranges| own(ranges).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(shown(Ranges::default()), ["198.19.255.254", "fd66:756d:65:0:ffff:ffff:ffff:fffe"]);
+        let v4 = "198.18.0.1/32".parse().expect("a range");
+        let v6 = "fd66::/127".parse().expect("a range");
+        assert_eq!(shown(Ranges { v4, v6 }), [""; 0]);
     }
 
     #[test]

@@ -76,6 +76,7 @@ ask(('allowed.test', 8080), socket.AF_INET6)
 ask(('192.0.2.7', 22))
 ask(('198.18.0.1', 53))
 ask(('127.0.0.1', 1021))
+ask(('127.0.0.1', 53))
 ask(('127.0.0.1', 443))
 ask(('allowed.test', 80))
 ask(('allowed.test', 9090))
@@ -89,6 +90,7 @@ Redirected [fd66:756d:65::1]:8080
 Port(22) 192.0.2.7:22
 Redirected 198.18.0.1:53
 Proxy 127.0.0.1:1021
+DnsStreams 127.0.0.1:53
 Port(443) 127.0.0.1:443
 ConnectionRefusedError Connection refused
 ConnectionRefusedError Connection refused
@@ -96,6 +98,75 @@ ConnectionRefusedError Connection refused
     assert_eq!(run.stdout(), expected, "{}", run.stderr());
     assert!(run.0.teardown.left.is_empty(), "{:?}", run.0.teardown);
     assert!(run.0.teardown.gone.iter().any(|gone| gone.starts_with("gateway: ")), "{:?}", run.0.teardown);
+}
+
+#[test]
+fn names_have_addresses_also_for_programs_that_ask_for_what_the_machine_has() {
+    let script = "
+import socket
+for family in [socket.AF_INET, socket.AF_INET6, 0]:
+    found = socket.getaddrinfo('allowed.test', 443, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+    print(sorted(one[4][0] for one in found))
+";
+    let (run, _) = recorded(&reaching(&["https://allowed.test"]), script, |_| false);
+    let (v4, v6) = ("198.18.0.1", "fd66:756d:65::1");
+    assert_eq!(run.stdout(), format!("['{v4}']\n['{v6}']\n['{v4}', '{v6}']\n"), "{}", run.stderr());
+}
+
+#[test]
+fn more_ports_than_one_message_can_carry_have_a_socket_each() {
+    let rules: Vec<String> = (1..=25).map(|port| format!("tcp://allowed.test:{port}")).collect();
+    let rules: Vec<&str> = rules.iter().map(String::as_str).collect();
+    let script = format!(
+        "{ASK}
+for port in range(1, 27):
+    ask(('198.18.0.1', port))
+"
+    );
+    let (run, _) = recorded(&reaching(&rules), &script, |_| false);
+    let expected: String = (1..=25).map(|port| format!("Port({port}) 198.18.0.1:{port}\n")).collect();
+    assert_eq!(run.stdout(), expected + "ConnectionRefusedError Connection refused\n", "{}", run.stderr());
+}
+
+#[test]
+fn turned_connections_are_bounded_and_forgotten_and_those_of_the_loopback_are_not_counted() {
+    let mut bench = reaching(&["tcp://allowed.test:8080"]);
+    bench.gateway.as_mut().expect("it has one").begin.bounds.connections = 3;
+    let script = format!(
+        "{ASK}
+import threading, time
+server = socket.create_server(('127.0.0.1', 9000))
+def serve():
+    kept = []
+    while True:
+        kept.append(server.accept()[0])
+        kept[-1].sendall(b'own')
+threading.Thread(target=serve, daemon=True).start()
+def hold(address):
+    stream = socket.create_connection(address, 10)
+    stream.recv(100)
+    return stream
+held = [hold(('198.18.0.1', 8080)) for _ in range(3)]
+start = time.monotonic()
+ask(('198.18.0.1', 8080))
+ask(('fd66:756d:65::1', 8080))
+print(time.monotonic() - start < 0.5)
+own = [hold(('127.0.0.1', 9000)) for _ in range(20)]
+print(len(own))
+for stream in held:
+    stream.close()
+time.sleep(1.5)
+ask(('198.18.0.1', 8080))
+for _ in range(50):
+    hold(('198.18.0.1', 8080)).close()
+    time.sleep(0.05)
+print('all')
+"
+    );
+    let (run, _) = recorded(&bench, &script, |_| false);
+    let refused = "ConnectionRefusedError Connection refused\n".repeat(2);
+    let expected = format!("{refused}True\n20\nRedirected 198.18.0.1:8080\nall\n");
+    assert_eq!(run.stdout(), expected, "{}", run.stderr());
 }
 
 #[test]
@@ -145,7 +216,7 @@ def serve(address):
     threading.Thread(target=lambda: server.accept()[0].sendall(b'own'), daemon=True).start()
 serve(('', 8080))
 ask(('127.0.0.1', 8080))
-ask(('allowed.test', 8080))
+ask(('allowed.test', 8080), socket.AF_INET)
 for port in [443, 53, 1021, 1022, 80]:
     try:
         socket.create_server(('127.0.0.1', port))
@@ -199,9 +270,9 @@ fn another_gateway_takes_the_place_of_one_that_ended_and_both_are_on_record() {
     let bench = reaching(&["https://allowed.test", "tcp://allowed.test:666"]);
     let script = format!(
         "{ASK}
-ask(('allowed.test', 443))
-ask(('allowed.test', 666))
-ask(('allowed.test', 443))
+ask(('allowed.test', 443), socket.AF_INET)
+ask(('allowed.test', 666), socket.AF_INET)
+ask(('allowed.test', 443), socket.AF_INET)
 "
     );
     let (run, events) = recorded(&bench, &script, |_| false);

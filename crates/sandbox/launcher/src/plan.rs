@@ -83,6 +83,9 @@ pub enum Network {
 pub struct WayOut {
     /// What can be connected to; every other address but the loopback's is refused.
     pub destinations: Vec<Destination>,
+    /// Destinations that the loopback has as addresses of its own: the C library gives no addresses of a kind of which
+    /// the machine has none but the loopback's (`AI_ADDRCONFIG` in `getaddrinfo(3)`). Nobody is reached there.
+    pub own: Vec<IpAddr>,
     /// The listening sockets, in order.
     pub entrances: Vec<Entrance>,
     /// The ports of destinations from which connections are turned.

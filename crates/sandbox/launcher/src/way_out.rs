@@ -28,8 +28,11 @@ const WAITING_MAX: i32 = 512;
 /// The loopback is the first interface of every namespace.
 const LOOPBACK: u32 = 1;
 
-/// linux/rtnetlink.h
+/// linux/rtnetlink.h and linux/if_addr.h
+const RTM_NEWADDR: u16 = 20;
 const RTM_NEWROUTE: u16 = 24;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
 const TABLE_MAIN: u8 = 254;
@@ -45,6 +48,7 @@ pub(crate) fn open(plan: &Plan, control: &OwnedFd) -> Done {
     let Some(way_out) = &plan.way_out else { return Ok(()) };
     let v6 = has_ipv6();
     let mut routes = local_routes(way_out, v6);
+    routes.extend(way_out.own.iter().filter(|own| v6 || own.is_ipv4()).map(|own| own_address(*own)));
     if !leaves_out(plan, "prohibited-routes") {
         routes.extend(prohibited_routes(v6));
     }
@@ -79,6 +83,21 @@ fn local_routes(way_out: &WayOut, v6: bool) -> Vec<Message> {
         .collect()
 }
 
+/// Makes an address of the loopback, `struct ifaddrmsg`.
+fn own_address(address: IpAddr) -> Message {
+    let (family, length, octets) = match address {
+        IpAddr::V4(address) => (AddressFamily::INET, 32, address.octets().to_vec()),
+        IpAddr::V6(address) => (AddressFamily::INET6, 128, address.octets().to_vec()),
+    };
+    let [a, b, c, d] = LOOPBACK.to_ne_bytes();
+    let address = Message::makes(RTM_NEWADDR, &[number(family), length, 0, SCOPE_EVERYWHERE, a, b, c, d]);
+    address.with(IFA_LOCAL, &octets).with(IFA_ADDRESS, &octets)
+}
+
+fn number(family: AddressFamily) -> u8 {
+    u8::try_from(family.as_raw()).unwrap_or(0)
+}
+
 fn prohibited_routes(v6: bool) -> Vec<Message> {
     let default = |is_v4| route(is_v4, 0, TABLE_MAIN, SCOPE_EVERYWHERE, KIND_PROHIBIT);
     std::iter::once(default(true)).chain(v6.then(|| default(false))).collect()
@@ -87,8 +106,7 @@ fn prohibited_routes(v6: bool) -> Vec<Message> {
 /// Makes the fixed part of a route, `struct rtmsg`.
 fn route(is_v4: bool, length: u8, table: u8, scope: u8, kind: u8) -> Message {
     let family = if is_v4 { AddressFamily::INET } else { AddressFamily::INET6 };
-    let family = u8::try_from(family.as_raw()).unwrap_or(0);
-    Message::makes(RTM_NEWROUTE, &[family, length, 0, 0, table, BY_HAND, scope, kind, 0, 0, 0, 0])
+    Message::makes(RTM_NEWROUTE, &[number(family), length, 0, 0, table, BY_HAND, scope, kind, 0, 0, 0, 0])
 }
 
 /// Makes the sockets and gives them to the supervisor, as many with one message as it can carry.
