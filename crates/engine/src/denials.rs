@@ -13,6 +13,7 @@ use gate::{Classes, Decision, Denial, Facts, Remembered, controls};
 use inspect::Report;
 use inspect::protected::classify;
 use model::action::Principal;
+use model::egress::{Attempt, Door};
 use model::event::Event;
 use model::evidence::{Observed, ProgramStart};
 use model::task::{Task, TaskState};
@@ -116,6 +117,8 @@ impl Engine {
         let (files, classes) = of_changes(report, &behind);
         let mut all = of_programs(&run.start.workspace.path, observed);
         all.extend(files.iter().cloned());
+        all.retain(|effect| !was_let_out(effect, observed));
+        all.extend(refused_by_gateway(observed));
         let mut met = self.met(&known, &all, way(tool), &run.task, true)?;
         let facts = Facts { classes, ..by.facts.clone() };
         // Words say what a program was to do. Here counts what happened: what was started, and what is changed now.
@@ -274,6 +277,29 @@ fn of_programs(workspace: &Path, observed: &Observed) -> BTreeSet<Effect> {
         |attempt: &model::evidence::ConnectionAttempt| Effect::Connect { host: attempt.address.clone() };
     effects.extend(observed.connections.iter().map(address));
     effects
+}
+
+/// Tells whether the gateway let an action reach what it said that it would: then a rule of its grant allows it now,
+/// whatever was denied before.
+fn was_let_out(effect: &Effect, observed: &Observed) -> bool {
+    let let_out = |attempt: &&Attempt| attempt.door != Door::Dns && !attempt.is_refused();
+    matches!(effect, Effect::Connect { .. })
+        && attempts(observed).filter(let_out).filter_map(reached).any(|allowed| allowed.does(effect))
+}
+
+/// Returns what the gateway refused, by name: addresses inside only stand for names.
+fn refused_by_gateway(observed: &Observed) -> impl Iterator<Item = Effect> {
+    attempts(observed).filter(|attempt| attempt.is_refused()).filter_map(reached)
+}
+
+fn attempts(observed: &Observed) -> impl Iterator<Item = &Attempt> {
+    observed.network.iter().flat_map(|network| &network.attempts).map(|one| &one.attempt)
+}
+
+fn reached(attempt: &Attempt) -> Option<Effect> {
+    let name = attempt.name.clone()?;
+    let port = attempt.port.filter(|_| !name.contains(':'));
+    Some(Effect::Connect { host: port.map_or_else(|| name.clone(), |port| format!("{name}:{port}")) })
 }
 
 /// Returns what is changed by an action, and the classes of every path. `behind` are files of git's own that it wrote behind a

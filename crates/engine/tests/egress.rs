@@ -25,6 +25,14 @@ const REACH: &str = r#"
 permit (principal, action == Action::"reach", resource)
 when { context.named_by_person };
 "#;
+/// And one that denies what the words of a command want to reach.
+const SAID: &str = r#"
+@id("nothing-that-is-said")
+@reason("said-by-a-command")
+@advice("say nothing")
+@person_may_allow("false")
+forbid (principal, action == Action::"connect", resource);
+"#;
 
 #[test]
 #[ignore = "started by the other tests as a gateway"]
@@ -42,7 +50,14 @@ fn gateway() {
                 say(&FromGateway::Attempts(vec![attempt("while-it-runs.test")]));
             }
             ToGateway::Finish => {
-                say(&FromGateway::Attempts(vec![attempt("at-the-end.test")]));
+                let rule = "https://let-out.test".to_owned();
+                let let_out = Attempt {
+                    door: Door::Direct,
+                    port: Some(443),
+                    verdict: Verdict::Allowed { rule },
+                    ..attempt("let-out.test")
+                };
+                say(&FromGateway::Attempts(vec![attempt("at-the-end.test"), let_out]));
                 std::process::exit(0);
             }
             _ => {}
@@ -135,8 +150,34 @@ fn what_a_gateway_tells_is_on_the_record_when_it_is_told() {
     assert_eq!(seen, order);
     let network = finished.observed.network.expect("it had a gateway");
     let tried: Vec<_> = network.attempts.iter().filter_map(|one| one.attempt.name.clone()).collect();
-    assert_eq!(tried, ["while-it-runs.test", "at-the-end.test"]);
+    assert_eq!(tried, ["while-it-runs.test", "at-the-end.test", "let-out.test"]);
     assert!(finished.teardown.left.is_empty(), "{:?}", finished.teardown);
+}
+
+/// Has a connection denied by its words, then runs a script whose words say nothing of it, and tells whether that was met.
+fn meets_a_denial_of(host: &str, script: &str) -> bool {
+    let rules = format!("{SHIPPED}{REACH}{SAID}");
+    let bench = bench(|config| config.policy = PolicySource::Rules(rules));
+    let place = bench.directory.path().join("work");
+    fs::write(place.join("fetch.sh"), script).expect("a script");
+    let task = bench.live(&place);
+    let denied = bench.order(&Profile::default_profile(), &place, &format!("curl https://{host}"));
+    let denied = bench.handle(&task, denied);
+    assert!(matches!(denied, Outcome::Denied { .. }), "{denied:?}");
+    let mut order = bench.order(&Profile::default_profile(), &place, "sh ./fetch.sh; sleep 0.3");
+    order.grant.network = Network::Egress(self::rules());
+    let (finished, _) = bench.take(&task, order);
+    let events = events(&bench, &task.id, &finished.action);
+    events.iter().any(|event| matches!(event, Event::DenialMet { observed: true, .. }))
+}
+
+#[test]
+fn what_the_gateway_refused_is_held_against_what_was_denied_before_and_what_it_let_out_is_not() {
+    assert!(meets_a_denial_of("while-it-runs.test", "true"));
+    assert!(!meets_a_denial_of("other.test", "true"));
+    // Its words alone are held against it, unless a rule let it out.
+    assert!(meets_a_denial_of("other.test", "curl --version https://other.test"));
+    assert!(!meets_a_denial_of("let-out.test", "curl --version https://let-out.test"));
 }
 
 #[test]
