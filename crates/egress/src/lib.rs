@@ -6,4 +6,8 @@
 //! it tells (`engine`).
 #![forbid(unsafe_code)]
 
+pub mod http;
+mod refusal;
 pub mod talk;
+
+pub use refusal::Refusal;
