@@ -145,6 +145,7 @@ rows! {
     ApprovalAnswered "approval-answered" => EntityManagement 3 "Update", Informational Success, "approval";
     ApprovalClosed "approval-closed" => EntityManagement 11 "Deactivate", Informational Success, "approval";
     ApprovalRefused "approval-refused" => EntityManagement 3 "Update", Medium Failure, "approval";
+    ApprovalExported "approval-exported" => EntityManagement 2 "Read", Informational Success, "approval";
     Started "started" => ProcessActivity 1 "Launch", Informational Success, "sandbox";
     GatewayStarted "gateway-started" => ApplicationLifecycle 3 "Start", Informational Success, "gateway";
     NetworkAttempts "network-attempts" => NetworkActivity 6 "Traffic", Informational Success, "gateway";
@@ -317,7 +318,8 @@ fn entity(event: &Event) -> Option<String> {
         | Event::ApprovalAskedAgain { approval, .. }
         | Event::ApprovalAnswered { approval, .. }
         | Event::ApprovalClosed { approval, .. }
-        | Event::ApprovalRefused { approval, .. } => Some(approval.to_string()),
+        | Event::ApprovalRefused { approval, .. }
+        | Event::ApprovalExported { approval, .. } => Some(approval.to_string()),
         Event::Held { hold, .. } | Event::HoldLifted { hold, .. } => Some(hold.to_string()),
         Event::CommitsImported { branch, .. } => Some(branch.clone()),
         Event::BaseMade { commit, .. } => Some(commit.clone()),
@@ -434,7 +436,12 @@ mod tests {
         let events = [
             Event::Decided { digest: Digest::of(b"action"), decision },
             Event::TaskFrozen { why: "too many".to_owned(), by: None },
-            Event::ApprovalRefused { approval, by: Principal::Agent("model".to_owned()), why: String::new() },
+            Event::ApprovalRefused {
+                approval,
+                by: Principal::Agent("model".to_owned()),
+                why: String::new(),
+                file: None,
+            },
             Event::NetworkAttempts { attempts: vec![attempt], dropped: 0 },
             Event::NotStarted { reason: "no".to_owned(), shortfalls: Vec::new(), failed_probes: Vec::new() },
             Event::Inspected {

@@ -75,9 +75,11 @@ pub(crate) fn summary(event: &Event) -> String {
                 because(Some(why).filter(|why| !why.is_empty()).map(String::as_str))
             )
         }
-        Event::ApprovalRefused { approval, by, why } => {
-            format!("{approval}: an answer of {} was not taken: {why}", principal(by))
+        Event::ApprovalRefused { approval, by, why, file } => {
+            let file = file.as_ref().map(|file| format!(" in {file}")).unwrap_or_default();
+            format!("{approval}: an answer of {}{file} was not taken: {why}", principal(by))
         }
+        Event::ApprovalExported { approval, text } => format!("{approval} for other accounts: text {text}"),
         Event::Started { backend, held, probes, masked } => {
             let masked = counted(masked.len(), "masked file");
             format!("{backend}; {}; {}; {masked}", proof(probes), walls(held))

@@ -108,6 +108,7 @@ fn config(state_dir: &Path) -> Config {
         secrets: Vec::new(),
         anchor: None,
         service_manager: None,
+        answers: None,
         policy: engine::PolicySource::Bundle("default".to_owned()),
         helper_profile: Profile::default_profile(),
     }

@@ -82,6 +82,8 @@ pub struct Config {
     pub gateway: Option<GatewayProgram>,
     /// Who has which role, as the operator's settings say it.
     pub roles: Roles,
+    /// Where answers of other accounts are, as the machine's settings say it.
+    pub answers: Option<PathBuf>,
     /// The caller's home.
     pub home: PathBuf,
     /// The variables of the caller that a sandbox's view may look at: PATH and those of toolchains.

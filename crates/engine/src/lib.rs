@@ -67,7 +67,9 @@ use model::{Event, Subject, Timestamp};
 pub use agents::{AtWork, Context, Turn};
 pub use anchor::Anchor;
 pub use applying::{AppliedTask, ApplyOrder};
-pub use approvals::{Approver, Progress, Roles, Yes};
+pub use approvals::{
+    ANSWER_FORMAT, AnswersDirectory, Approver, NewAnswer, Progress, Roles, SignedAnswer, Yes,
+};
 pub use base::{CommittedFile, Helper, REPOSITORY_RULES, REPOSITORY_SETTINGS, RepositoryFiles, Sees};
 pub use commits::ImportedCommits;
 pub use config::{Config, GatewayProgram, PolicySource};

@@ -21,7 +21,7 @@ fn cautious() -> Bench {
 }
 
 fn ada() -> Approver {
-    Approver { name: "ada".to_owned(), account: 1000 }
+    Approver { name: "ada".to_owned(), account: 1000, file: None }
 }
 
 /// Asks for a script, and returns the request.

@@ -193,7 +193,7 @@ fn a_yes_that_a_repository_demands_is_asked_for_and_keeps_what_was_tried() {
     let order = bench.order(&Profile::default_profile(), &bench.repository(), "touch new.txt");
     assert!(matches!(bench.handle(&task, order), Outcome::NeedsApproval { .. }));
     let open = bench.engine.store().read(|reader| reader.approvals(true)).expect("is read");
-    let by = engine::Approver { name: "ada".to_owned(), account: 1000 };
+    let by = engine::Approver { name: "ada".to_owned(), account: 1000, file: None };
     let yes = bench.engine.say_yes(&open[0], &by, None, &Profile::default_profile());
     assert!(matches!(yes, Ok(engine::Yes::Kept)), "{yes:?}");
     // Rules that came between make what was tried worth nothing.

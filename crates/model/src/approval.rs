@@ -89,6 +89,9 @@ pub struct ApprovalAnswer {
     pub reason: Option<String>,
     /// When.
     pub at: Timestamp,
+    /// The name of the file that it stands in, when it came from another account: it holds as long as that is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
 }
 
 /// What was answered.

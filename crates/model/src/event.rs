@@ -213,6 +213,16 @@ pub enum Event {
         by: Principal,
         /// Why it was refused.
         why: String,
+        /// The name of the file that it stood in, when it came from another account.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        file: Option<String>,
+    },
+    /// A request was written down for people who answer from accounts of their own.
+    ApprovalExported {
+        /// The request.
+        approval: ApprovalId,
+        /// Digest of the text that they are shown.
+        text: Digest,
     },
     /// A sandbox was built for an action, and proved.
     Started {
@@ -527,6 +537,7 @@ names! {
     ApprovalAnswered => "approval-answered",
     ApprovalClosed => "approval-closed",
     ApprovalRefused => "approval-refused",
+    ApprovalExported => "approval-exported",
     Started => "started",
     GatewayStarted => "gateway-started",
     NetworkAttempts => "network-attempts",

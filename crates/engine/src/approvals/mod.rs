@@ -7,6 +7,8 @@
 //! Leaves to others: who the person at the keyboard is, and showing what a yes is about (`fumehood`).
 
 mod asking;
+mod elsewhere;
+mod files;
 mod moved;
 mod people;
 
@@ -29,6 +31,8 @@ use crate::layers::GIT_UPPER;
 use crate::store::{ActionState, ClientProcess, StoredAction, StoredApproval, StoredRequest};
 
 pub(crate) use asking::Asks;
+pub use elsewhere::{ANSWER_FORMAT, NewAnswer, SignedAnswer};
+pub use files::AnswersDirectory;
 pub use people::{Progress, Roles};
 
 /// Why a request is worth nothing that has nothing to show.
@@ -41,6 +45,8 @@ pub struct Approver {
     pub name: String,
     /// The number of their account. One account is one person.
     pub account: u32,
+    /// The name of the file that the answer stands in, when it comes from another account.
+    pub file: Option<String>,
 }
 
 /// What came of a yes.
@@ -136,8 +142,9 @@ impl Engine {
         by: &Approver,
         why: &str,
     ) -> Result<(), EngineError> {
+        let (approval_id, file) = (approval.id.clone(), by.file.clone());
         let event =
-            Event::ApprovalRefused { approval: approval.id.clone(), by: by.principal(), why: why.to_owned() };
+            Event::ApprovalRefused { approval: approval_id, by: by.principal(), why: why.to_owned(), file };
         self.record(&approval.subject(), &event, |_, _| Ok(()))
     }
 
@@ -497,6 +504,7 @@ fn answer(
         roles,
         reason: reason.map(str::to_owned),
         at: now.wall,
+        file: by.file.clone(),
     }
 }
 

@@ -1,7 +1,7 @@
 //! People: who has which role, and whose yes is still missing.
 //!
-//! Guarantees: a yes counts in a role only while the operator's settings give its account that role; what counts is
-//! worked out by the gate alone.
+//! Guarantees: a yes counts in a role only while the operator's settings give its account that role, and one of another
+//! account only while its file is there; what counts is worked out by the gate alone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,6 +71,7 @@ impl Engine {
     pub(crate) fn approvals_of(&self, approval: &StoredApproval, now: &Moment) -> Vec<Approval> {
         let Some(expires) = approval.deadline.by_the_clock_of(approval.asked, now) else { return Vec::new() };
         let yes = approval.answers.iter().filter(|answer| answer.answer == Answered::Yes);
+        let yes = yes.filter(|answer| self.still_stands(approval, answer));
         yes.flat_map(|answer| self.approvals_by(approval, answer, expires)).collect()
     }
 

@@ -37,6 +37,7 @@ pub(crate) fn config(directory: &TempDir) -> Config {
         secrets: Vec::new(),
         anchor: None,
         service_manager: None,
+        answers: None,
         policy: engine::PolicySource::Bundle("default".to_owned()),
         helper_profile: Profile::default_profile(),
     }

@@ -1,6 +1,8 @@
 //! The verb about what waits for a person: `approvals`.
 
-use clap::{Args, Subcommand};
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::policy::{RequestChoice, RulesChoice};
 use super::value::{ApprovalName, TaskName};
@@ -26,6 +28,10 @@ pub enum ApprovalsVerb {
     Deny(ApprovalsDenyArgs),
     /// Take back a request, or a yes that was not used yet
     Revoke(ApprovalsRevokeArgs),
+    /// Write requests down for people who answer from accounts of their own
+    Export(ApprovalsExportArgs),
+    /// Answer, from an account of your own, what somebody else wrote down with `export`
+    Sign(ApprovalsSignArgs),
     /// Say how much is asked of people, and how they answer
     #[command(after_long_help = APPROVALS_STATS_EXAMPLES)]
     Stats,
@@ -129,6 +135,63 @@ pub struct ApprovalsRevokeArgs {
     /// Why, for the record
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+}
+
+const APPROVALS_EXPORT_EXAMPLES: &str = "\
+Examples:
+  fumehood approvals export apr-aaaaaaaaaaaaaaaa --to /tmp/release.json
+  fumehood approvals export apr-aaaa apr-bbbb > two.json
+
+What is written is all that a person should see before answering, the patch included, with the digests that an answer is
+bound to. The other person shows and answers it with `fumehood approvals sign`. Nothing waits for that: look at the
+request again, and the answers that came are taken.";
+
+/// Arguments of `approvals export`.
+#[derive(Debug, Args)]
+#[command(after_long_help = APPROVALS_EXPORT_EXAMPLES)]
+pub struct ApprovalsExportArgs {
+    /// The requests
+    #[arg(value_name = "APPROVAL", required = true)]
+    pub approvals: Vec<ApprovalName>,
+    /// The file to write, which must not be there; without it they are printed
+    #[arg(long, value_name = "FILE")]
+    pub to: Option<PathBuf>,
+}
+
+const APPROVALS_SIGN_EXAMPLES: &str = "\
+Examples:
+  fumehood approvals sign /tmp/release.json --answer approve --reason 'read the patch'
+  fumehood approvals sign two.json --answer deny --reason 'after the freeze' --yes
+
+Shows every request whole and asks once. The answer is a file in the directory that the machine's settings name; that it
+belongs to your account is what says that it is yours. Remove the file to take the answer back: until the action starts it
+counts only while the file is there. The state of who asked is not needed, and not looked at.";
+
+/// What is answered to a request of somebody else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SignedChoice {
+    /// Yes, to exactly this
+    Approve,
+    /// No
+    Deny,
+}
+
+/// Arguments of `approvals sign`.
+#[derive(Debug, Args)]
+#[command(after_long_help = APPROVALS_SIGN_EXAMPLES)]
+pub struct ApprovalsSignArgs {
+    /// What `approvals export` wrote
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// The answer, to every request in it
+    #[arg(long, value_name = "ANSWER")]
+    pub answer: SignedChoice,
+    /// Why, for the record and for whoever asked
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    /// Do not ask; what is answered is shown all the same
+    #[arg(short = 'y', long)]
+    pub yes: bool,
 }
 
 const APPROVALS_STATS_EXAMPLES: &str = "\

@@ -19,8 +19,9 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use approvals::{
-    ApprovalsApproveArgs, ApprovalsArgs, ApprovalsDenyArgs, ApprovalsListArgs, ApprovalsRenderArgs,
-    ApprovalsRevokeArgs, ApprovalsShowArgs, ApprovalsVerb,
+    ApprovalsApproveArgs, ApprovalsArgs, ApprovalsDenyArgs, ApprovalsExportArgs, ApprovalsListArgs,
+    ApprovalsRenderArgs, ApprovalsRevokeArgs, ApprovalsShowArgs, ApprovalsSignArgs, ApprovalsVerb,
+    SignedChoice,
 };
 pub use intake::{AcceptanceOptions, BudgetOptions, TaskNewArgs};
 pub use manage::{
@@ -271,7 +272,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 50, "verbs without children");
+        assert_eq!(seen, 52, "verbs without children");
     }
 
     #[test]

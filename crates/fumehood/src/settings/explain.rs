@@ -2,7 +2,7 @@
 
 use model::units::display_duration;
 
-use super::key::{AUDIT, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, ROLE, RoleSetting, TOP};
+use super::key::{APPROVALS, AUDIT, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, ROLE, RoleSetting, TOP};
 use super::origin::{Origin, Sourced};
 use super::profile::{ResolvedProfile, limit_text};
 use super::resolved::{KeySource, Settings, SettingsError};
@@ -39,7 +39,9 @@ pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
 }
 
 fn top(settings: &Settings) -> Vec<Row> {
-    let Settings { state_dir, default_profile, policy, retention, run_as, model, anchor_file, .. } = settings;
+    let Settings {
+        state_dir, default_profile, policy, retention, run_as, model, anchor_file, answers, ..
+    } = settings;
     let (run_as, run_as_origin) = match run_as {
         Some(id) => (id.value.to_string(), &id.origin),
         None => ("the sandbox's own choice".to_owned(), &Origin::BuiltIn),
@@ -52,7 +54,12 @@ fn top(settings: &Settings) -> Vec<Row> {
         Some(file) => (file.value.to_string_lossy().into_owned(), &file.origin),
         None => ("none".to_owned(), &Origin::BuiltIn),
     };
+    let (answers, answers_origin) = match answers {
+        Some(place) => (place.value.to_string_lossy().into_owned(), &place.origin),
+        None => ("none".to_owned(), &Origin::BuiltIn),
+    };
     vec![
+        row("approvals.answers", &answers, answers_origin, about(APPROVALS, "answers")),
         row("state_dir", &state_dir.value.to_string_lossy(), &state_dir.origin, about(TOP, "state_dir")),
         row(
             "default_profile",

@@ -11,9 +11,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::{
-    AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, ProfileSetting, REPOSITORY, REPOSITORY_TABLES, ROLE,
-    RoleSetting, Setting, TOP,
+    APPROVALS, AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, ProfileSetting, REPOSITORY, REPOSITORY_TABLES,
+    ROLE, RoleSetting, Setting, TOP,
 };
+use super::load::MACHINE_FILE;
 use super::nearest;
 use super::origin::{Place, Source};
 use super::value::{Value, ValueError};
@@ -87,6 +88,12 @@ pub enum ProblemKind {
         escape(.0)
     )]
     OperatorOnly(String),
+    /// A user's own file sets something that would let the user answer for others.
+    #[error(
+        "only the machine's file ({MACHINE_FILE}) may set `{}`: whoever names the place of answers can answer for others",
+        escape(.0)
+    )]
+    MachineOnly(String),
 }
 
 fn advice(nearest: Option<&str>, valid: &[String]) -> String {
@@ -149,7 +156,12 @@ impl Reader<'_> {
                 self.problem(name.span(), ProblemKind::OperatorOnly(key.to_owned()));
                 continue;
             }
+            if key == "approvals" && !self.source.is_machine() {
+                self.problem(name.span(), ProblemKind::MachineOnly(key.to_owned()));
+                continue;
+            }
             match key {
+                "approvals" => self.section(key, value, APPROVALS, Setting::Answers),
                 "model" => self.section(key, value, MODEL, Setting::Model),
                 "audit" => self.section(key, value, AUDIT, Setting::Audit),
                 "ceiling" => self.section(key, value, LIMITS, Setting::Ceiling),
@@ -304,7 +316,8 @@ impl Reader<'_> {
     }
 }
 
-const TABLES: [&str; 7] = ["model", "audit", "ceiling", "minimum", "profile", "role", "repository"];
+const TABLES: [&str; 8] =
+    ["approvals", "model", "audit", "ceiling", "minimum", "profile", "role", "repository"];
 
 fn names<T>(keys: &[Key<T>]) -> Vec<String> {
     keys.iter().map(|key| key.name.to_owned()).collect()

@@ -39,6 +39,8 @@ pub enum Setting {
     Role(String, RoleSetting),
     /// How sensitive the repository in a directory is.
     Repository(PathBuf, Sensitivity),
+    /// Where people of other accounts leave their answers.
+    Answers(PathBuf),
 }
 
 /// Who has a role. All that is said of it holds.
@@ -239,6 +241,14 @@ pub(super) const AUDIT: &[Key<AuditSetting>] = &[Key {
     form: Form::Path,
     about: "The file that each signed head of the record is appended to. It vouches for something only where who can write the state directory cannot change it.",
     make: |value| value.path().map(AuditSetting::AnchorFile),
+}];
+
+/// Keys of `[approvals]`, which the machine's file alone may hold.
+pub(super) const APPROVALS: &[Key<PathBuf>] = &[Key {
+    name: "answers",
+    form: Form::Path,
+    about: "The directory in which people of other accounts leave their answers. Only the machine's file can name it.",
+    make: |value| value.path(),
 }];
 
 /// Keys of `[repository."/DIRECTORY"]`.

@@ -72,7 +72,12 @@ pub fn text_of(path: &Path) -> Result<String, SettingsError> {
     if !metadata.is_file() {
         return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file")));
     }
-    if let Some(why) = distrust(metadata.uid(), metadata.mode(), rustix::process::geteuid().as_raw()) {
+    let distrusted = if path == Path::new(MACHINE_FILE) {
+        distrust_machine(path, metadata.uid(), metadata.mode()).map_err(failed)?
+    } else {
+        distrust(metadata.uid(), metadata.mode(), rustix::process::geteuid().as_raw())
+    };
+    if let Some(why) = distrusted {
         return Err(SettingsError::Untrusted { path: path.to_owned(), why });
     }
     let mut text = String::new();
@@ -89,6 +94,27 @@ fn distrust(owner: u32, mode: u32, us: u32) -> Option<String> {
         return Some(format!("user {owner} owns it; it must be yours or root's"));
     }
     (mode & 0o002 != 0).then(|| "everybody may write to it: `chmod o-w` it".to_owned())
+}
+
+/// Says why the machine's file is not its operator's: it gives roles to others and says where they answer.
+fn distrust_machine(path: &Path, owner: u32, mode: u32) -> io::Result<Option<String>> {
+    if let Some(why) = not_root_s_alone(owner, mode) {
+        return Ok(Some(why));
+    }
+    for place in path.ancestors().skip(1) {
+        let found = std::fs::metadata(place)?;
+        if let Some(why) = not_root_s_alone(found.uid(), found.mode()) {
+            return Ok(Some(format!("of `{}`, {why}", place.display())));
+        }
+    }
+    Ok(None)
+}
+
+fn not_root_s_alone(owner: u32, mode: u32) -> Option<String> {
+    if owner != 0 {
+        return Some(format!("user {owner} owns it; it must be root's"));
+    }
+    (mode & 0o022 != 0).then(|| "others may write to it: `chmod go-w` it".to_owned())
 }
 
 impl Settings {
@@ -136,5 +162,18 @@ mod tests {
         assert!(error.contains("chmod o-w"), "{error}");
         assert!(distrust(1000, 0o644, 1000).is_none() && distrust(0, 0o644, 1000).is_none());
         assert!(distrust(1001, 0o600, 1000).expect("is refused").contains("user 1001"));
+    }
+
+    #[test]
+    fn the_machines_file_is_root_s_and_nobody_else_writes_it_or_where_it_stands() {
+        for (owner, mode, alone) in
+            [(0, 0o644, true), (0, 0o755, true), (0, 0o664, false), (0, 0o1777, false), (1000, 0o600, false)]
+        {
+            assert_eq!(not_root_s_alone(owner, mode).is_none(), alone, "{owner} {mode:o}");
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("is ours");
+        let found = distrust_machine(&dir.path().join("f.toml"), 0, 0o644).expect("is there");
+        assert!(found.is_some_and(|why| why.contains("of `")), "its directory counts too");
     }
 }

@@ -36,6 +36,11 @@ impl Source {
         matches!(self, Self::Repository { .. })
     }
 
+    /// Tells whether the file is the machine's own, which only its operator can write.
+    pub fn is_machine(&self) -> bool {
+        matches!(self, Self::Operator(path) if path == Path::new(MACHINE_FILE))
+    }
+
     /// Returns the place of a byte of the file's text.
     pub fn place(&self, text: &str, byte: usize) -> Place {
         let before = &text[..floor_char_boundary(text, byte)];
@@ -102,7 +107,7 @@ impl fmt::Display for Origin {
 impl Origin {
     /// Tells whether the machine's own file says it, which only its operator can write.
     pub fn is_machine(&self) -> bool {
-        matches!(self, Self::File(Place { source: Source::Operator(path), .. }) if path == Path::new(MACHINE_FILE))
+        matches!(self, Self::File(Place { source, .. }) if source.is_machine())
     }
 }
 

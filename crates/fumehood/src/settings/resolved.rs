@@ -45,6 +45,8 @@ pub struct Settings {
     pub roles: BTreeMap<String, Vec<Sourced<RoleSetting>>>,
     /// How sensitive what is in a directory is.
     pub repositories: BTreeMap<PathBuf, Sourced<Sensitivity>>,
+    /// Where people of other accounts leave their answers, as the machine's file says it.
+    pub answers: Option<Sourced<PathBuf>>,
 }
 
 /// Which model, and how it is reached.
@@ -222,6 +224,7 @@ impl Settings {
             profiles: BTreeMap::new(),
             roles: BTreeMap::new(),
             repositories: BTreeMap::new(),
+            answers: None,
         }
     }
 
@@ -251,6 +254,7 @@ impl Settings {
             Setting::Repository(directory, value) => {
                 self.repositories.insert(directory, Sourced { value, origin });
             }
+            Setting::Answers(value) => self.answers = Some(Sourced { value, origin }),
             Setting::Profile(name, value) => {
                 self.profiles.entry(name).or_default().push(Sourced { value, origin });
             }

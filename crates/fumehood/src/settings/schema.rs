@@ -2,12 +2,16 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::key::{AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, ROLE, TOP};
+use super::key::{APPROVALS, AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, ROLE, TOP};
 
 /// Returns the JSON schema of the operator's settings file.
 pub fn schema() -> Json {
     let mut top = properties(TOP);
     top.insert("model".to_owned(), table(properties(MODEL), "Which model, and how it is reached."));
+    top.insert(
+        "approvals".to_owned(),
+        table(properties(APPROVALS), "How people answer. Only the machine's file can hold this."),
+    );
     top.insert("audit".to_owned(), table(properties(AUDIT), "How the record is kept."));
     top.insert(
         "ceiling".to_owned(),

@@ -14,6 +14,7 @@ use super::artifacts;
 use super::batch;
 use super::context::Context;
 use super::diff::patch_of_action;
+use super::elsewhere::take_answers;
 use super::look;
 use super::policy::{said, way_back};
 use super::repository::tightened;
@@ -48,7 +49,7 @@ pub(super) fn list(context: &Context<'_>, args: &ApprovalsListArgs) -> Result<Ex
 /// Shows all that a person should know of a request.
 pub(super) fn show(context: &Context<'_>, args: &ApprovalsShowArgs) -> Result<Exit, CliError> {
     let engine = context.engine()?;
-    let approval = engine.store().read(|reader| reader.find_approval(args.approval.as_str()))?;
+    let approval = find(context, &engine, args.approval.as_str())?;
     let document = dossier(&engine, &approval)?;
     context.console.answer(&document, |paint| render::whole_dossier(&document, paint, args.full));
     Ok(Exit::Success)
@@ -58,7 +59,7 @@ pub(super) fn show(context: &Context<'_>, args: &ApprovalsShowArgs) -> Result<Ex
 pub(super) fn approve(context: &Context<'_>, args: &ApprovalsApproveArgs) -> Result<Exit, CliError> {
     let [named] = args.approvals.as_slice() else { return batch::approve(context, args) };
     let engine = context.engine()?;
-    let approval = engine.store().read(|reader| reader.find_approval(named.as_str()))?;
+    let approval = find(context, &engine, named.as_str())?;
     approver(context, &engine, &approval)?;
     if !args.yes && !agrees(context, &engine, &approval)? {
         return Ok(Exit::Negative);
@@ -105,6 +106,13 @@ pub(super) fn stats(context: &Context<'_>) -> Result<Exit, CliError> {
     Ok(Exit::Success)
 }
 
+/// Returns a request, with the answers to it that came from other accounts meanwhile.
+fn find(context: &Context<'_>, engine: &Engine, named: &str) -> Result<StoredApproval, CliError> {
+    let read = || engine.store().read(|reader| reader.find_approval(named));
+    take_answers(context, engine, &read()?)?;
+    Ok(read()?)
+}
+
 fn refuse(
     context: &Context<'_>,
     named: &str,
@@ -126,7 +134,7 @@ pub(super) fn approver(
     engine: &Engine,
     approval: &StoredApproval,
 ) -> Result<Approver, CliError> {
-    let by = Approver { name: context.user.name.clone(), account: context.user.account };
+    let by = Approver { name: context.user.name.clone(), account: context.user.account, file: None };
     let Some(why) = not_a_person(&engine.clients()?) else { return Ok(by) };
     engine.refuse_answer(approval, &by, &why)?;
     Err(CliError::Cannot(format!("an answer to {} is not taken: it {why}", approval.id)))
@@ -146,7 +154,11 @@ fn agrees(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> 
 }
 
 /// Returns the profile that an action names, as the settings have it now.
-fn profile(context: &Context<'_>, engine: &Engine, approval: &StoredApproval) -> Result<Profile, CliError> {
+pub(super) fn profile(
+    context: &Context<'_>,
+    engine: &Engine,
+    approval: &StoredApproval,
+) -> Result<Profile, CliError> {
     let stored = engine.store().read(|reader| reader.find_action(approval.action.as_str()))?;
     let task = engine.store().read(|reader| reader.find_task(approval.task.as_str()))?;
     let workspace = context.workspace(Some(task.workspace.path.as_path()))?;
@@ -218,7 +230,7 @@ fn wanted(engine: &Engine, approval: &StoredApproval, now: &Moment) -> Vec<Wante
 }
 
 /// Returns quorums as policy writes them.
-fn texts(quorums: BTreeSet<Quorum>) -> BTreeSet<String> {
+pub(super) fn texts(quorums: BTreeSet<Quorum>) -> BTreeSet<String> {
     quorums.iter().map(Quorum::to_string).collect()
 }
 
@@ -246,6 +258,7 @@ pub(super) fn dossier(engine: &Engine, approval: &StoredApproval) -> Result<Doss
         answers: approval.answers.iter().map(AnswerPart::from).collect(),
         wanted: wanted(engine, approval, &now),
         why: approval.why.clone(),
+        answers_from_elsewhere: engine.config().answers.is_some(),
         request: asked(stored),
     })
 }

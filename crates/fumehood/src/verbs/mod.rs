@@ -15,6 +15,7 @@ mod context;
 mod demo;
 mod diff;
 mod doctor;
+mod elsewhere;
 mod history;
 mod intake;
 mod keep;
@@ -106,6 +107,8 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             ApprovalsVerb::Approve(args) => approvals::approve(&context(global)?, &args),
             ApprovalsVerb::Deny(args) => approvals::deny(&context(global)?, &args),
             ApprovalsVerb::Revoke(args) => approvals::revoke(&context(global)?, &args),
+            ApprovalsVerb::Export(args) => elsewhere::export(&context(global)?, &args),
+            ApprovalsVerb::Sign(args) => elsewhere::sign(&context(global)?, &args),
             ApprovalsVerb::Stats => approvals::stats(&context(global)?),
             ApprovalsVerb::Render(args) => policy::render_request(&context(global)?, &args),
         },

@@ -11,7 +11,7 @@ use model::task::Task;
 use model::text::escape;
 
 use super::ancestry::client_processes;
-use super::answer::{Answer, wait_for_answer};
+use super::answer::{Answer, answered_meanwhile, wait_for_answer};
 use super::apply::after_run;
 use super::context::Context;
 use super::launch::{Streams, launch};
@@ -158,13 +158,16 @@ impl Session<'_> {
             launch(context, engine, &task, order, self.streams)
         };
         let mut document = launch()?;
-        if let (Some(time), Some(approval)) = (self.wait, &document.approval) {
-            document = match wait_for_answer(context, engine, &approval.approval, time, &|| false)? {
-                Answer::RunAgain => launch()?,
-                Answer::Stands(action) => look::document(engine, &action)?,
-                Answer::None => document,
-            };
-        }
+        let answer = match (&document.approval, self.wait) {
+            (Some(asked), Some(time)) => wait_for_answer(context, engine, &asked.approval, time, &|| false)?,
+            (Some(asked), None) if asked.again => answered_meanwhile(context, engine, &asked.approval)?,
+            _ => Answer::None,
+        };
+        document = match answer {
+            Answer::RunAgain => launch()?,
+            Answer::Stands(action) => look::document(engine, &action)?,
+            Answer::None => document,
+        };
         Ok((task, document))
     }
 

@@ -82,6 +82,13 @@ pub(crate) const VERBS: &[Verb] = &[
     Verb { name: "approvals approve", words: &["apr-aaaaaaaaaaaaaaaa", "--yes"], ..PLAIN },
     Verb { name: "approvals deny", words: &["apr-aaaaaaaaaaaaaaaa"], ..PLAIN },
     Verb { name: "approvals revoke", words: &["apr-aaaaaaaaaaaaaaaa"], ..PLAIN },
+    Verb { name: "approvals export", words: &["apr-aaaaaaaaaaaaaaaa"], ..PLAIN },
+    Verb {
+        name: "approvals sign",
+        words: &["requests.json", "--answer", "approve", "--yes"],
+        state: false,
+        ..PLAIN
+    },
     Verb { name: "approvals stats", ..PLAIN },
     Verb { name: "approvals render", words: &["--", "ls"], state: false, ..PLAIN },
     Verb { name: "config explain", state: false, ..PLAIN },

@@ -8,6 +8,7 @@ mod bwrap;
 mod commits;
 mod denials;
 mod disguises;
+mod elsewhere;
 mod history;
 mod intake;
 mod joining;

@@ -10,7 +10,7 @@ use super::terminal::Person;
 
 impl Bench {
     /// Returns a bench whose rules want this quorum for every run of `touch`.
-    fn wanting(quorum: &str) -> Self {
+    pub(crate) fn wanting(quorum: &str) -> Self {
         let bench = Self::new();
         let rules = format!(
             r#"@id("all") @reason("all") permit (principal, action, resource);

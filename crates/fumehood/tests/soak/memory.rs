@@ -96,6 +96,7 @@ fn config(bench: &Bench) -> Config {
         secrets: Vec::new(),
         anchor: None,
         service_manager: None,
+        answers: None,
         policy: engine::PolicySource::Bundle("default".to_owned()),
         helper_profile: Profile::default_profile(),
     }

@@ -8,8 +8,8 @@ use model::text::{escape, escape_lines};
 use model::{ApprovalState, Bytes};
 
 use super::super::shape::{
-    AnswerDocument, AnswerPart, ApprovalsDocument, BatchDocument, BatchRow, DossierDocument, GrantPart,
-    MeasuredPart, StatsDocument, WantedPart, shell_word,
+    AnswerDocument, AnswerPart, ApprovalsDocument, BatchDocument, BatchRow, DossierDocument, ExportDocument,
+    GrantPart, MeasuredPart, SignedDocument, SignedRow, StatsDocument, WantedPart, shell_word,
 };
 use super::super::style::Paint;
 use super::action::shortened;
@@ -45,6 +45,17 @@ pub fn approvals(document: &ApprovalsDocument, paint: Paint) -> String {
 
 /// Shows everything that a person should know before answering; `full` shows long lists and the patch whole.
 pub fn whole_dossier(document: &DossierDocument, paint: Paint, full: bool) -> String {
+    body(document, paint, full) + &standing(document)
+}
+
+/// Shows the same, whole, to somebody who answers from another account.
+pub fn exported_dossier(document: &DossierDocument) -> String {
+    let wanted: String = document.wanted.iter().map(wanted).collect();
+    let until = moment(document.approval.until);
+    body(document, Paint::default(), true) + &format!("\n{wanted}answer until {until}\n")
+}
+
+fn body(document: &DossierDocument, paint: Paint, full: bool) -> String {
     let row = &document.approval;
     let mut text = format!("{}  {}\n", paint.name(&row.approval), paint.caution(row.state.name()));
     text.push_str(&asked(&document.request, paint));
@@ -68,7 +79,6 @@ pub fn whole_dossier(document: &DossierDocument, paint: Paint, full: bool) -> St
     }
     text.push_str(&format!("\n  a yes covers the digest {}\n", document.digest));
     text.push_str(&document.answers.iter().map(answer).collect::<String>());
-    text.push_str(&standing(document));
     text
 }
 
@@ -220,12 +230,53 @@ fn standing(document: &DossierDocument) -> String {
         ApprovalState::Trying => "\nit is being tried: look again when that ended\n".to_owned(),
         ApprovalState::Given => format!("\nit has its yes: the same request may run once, until {until}\n"),
         _ => format!(
-            "\n{}answer until {until}:\n  fumehood approvals approve {}\n  fumehood approvals deny {} --reason '…'\n",
+            "\n{}answer until {until}:\n  fumehood approvals approve {}\n  fumehood approvals deny {} --reason '…'\n{}",
             document.wanted.iter().map(wanted).collect::<String>(),
             row.approval,
-            row.approval
+            row.approval,
+            from_elsewhere(document)
         ),
     }
+}
+
+/// Says how the yes that is missing comes from another account, where only that helps.
+fn from_elsewhere(document: &DossierDocument) -> String {
+    let needs = |part: &WantedPart| part.without_owner || part.people > 1;
+    if !document.wanted.iter().any(needs) {
+        return String::new();
+    }
+    if !document.answers_from_elsewhere {
+        return "the yes of another account cannot be given on this machine: its settings name no place for answers \
+                (`[approvals]` in /etc/fumehood/fumehood.toml)\n"
+            .to_owned();
+    }
+    let id = &document.approval.approval;
+    format!(
+        "from another account:\n  fumehood approvals export {id} --to FILE      # here\n  \
+         fumehood approvals sign FILE --answer approve    # there\n"
+    )
+}
+
+/// Says that requests were written down for others.
+pub fn exported(document: &ExportDocument, file: &str) -> String {
+    let number = counted(document.requests.len() as u64, "request");
+    let file = escape(file);
+    format!(
+        "wrote {number} to {file}; whoever answers looks at it with `fumehood approvals sign {file} --answer approve`\n"
+    )
+}
+
+/// Says which answers were left, and how to take them back.
+pub fn signed(document: &SignedDocument, paint: Paint) -> String {
+    let row = |row: &SignedRow| {
+        format!(
+            "{} has your {}, as long as {} is there\n",
+            paint.name(&row.approval),
+            row.answer,
+            escape(&row.file)
+        )
+    };
+    document.answers.iter().map(row).collect()
 }
 
 /// Says whose yes is wanted, whose is there, and who else could give one.

@@ -18,7 +18,10 @@ mod why;
 
 pub use action::{action, outcome_line};
 pub use agent::{agent, agent_step, refused_by};
-pub use approval::{answered, approval_stats, approvals, batch, brief_dossier, whole_dossier};
+pub use approval::{
+    answered, approval_stats, approvals, batch, brief_dossier, exported, exported_dossier, signed,
+    whole_dossier,
+};
 pub use demo::demo;
 pub use diff::{applied, change_list, changes, diff, patch, taken_back};
 pub use doctor::doctor;

@@ -8,7 +8,7 @@ use model::event::Event;
 use model::text::escape;
 use model::{ActionId, ApprovalId, ApprovalState, OsText, TaskId, Timestamp};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::schemas as schema;
 use super::{
@@ -59,6 +59,8 @@ pub struct AnswerPart {
     pub roles: BTreeSet<String>,
     /// The reason that was given.
     pub reason: Option<String>,
+    /// The name of the file that it stands in; `null` when it did not come from another account.
+    pub file: Option<String>,
 }
 
 /// A line of `approvals list`.
@@ -133,6 +135,76 @@ pub struct DossierDocument {
     pub wanted: Vec<WantedPart>,
     /// Why it came to its end.
     pub why: Option<String>,
+    /// Whether people of other accounts can answer on this machine.
+    pub answers_from_elsewhere: bool,
+}
+
+/// `approvals export`: requests as they are written down for people of other accounts.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportDocument {
+    /// `fumehood-requests-1`.
+    pub format: String,
+    /// The record that the requests are on.
+    pub store: String,
+    /// The accounts whose answer is the owner's own.
+    pub owners: BTreeSet<u32>,
+    /// The processes through which agents came on this machine: no answer is taken from what these started.
+    pub agents: AgentsPart,
+    /// The requests.
+    pub requests: Vec<ExportedPart>,
+}
+
+/// Processes through which agents came.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentsPart {
+    /// The name of the boot.
+    pub boot: String,
+    /// The processes: number, start in ticks since the boot, and pid namespace.
+    pub processes: Vec<(u32, u64, u64)>,
+}
+
+/// One request as it is written down for people of other accounts.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExportedPart {
+    /// The request.
+    #[schemars(with = "String")]
+    pub approval: ApprovalId,
+    /// The digest of the action.
+    #[schemars(schema_with = "schema::digest")]
+    pub action: model::Digest,
+    /// When it ends, in nanoseconds since 1970.
+    #[schemars(with = "u64")]
+    pub expires: Timestamp,
+    /// Whose yes is missing, as policy writes it.
+    pub missing: BTreeSet<String>,
+    /// All that a person should see before answering.
+    pub text: String,
+}
+
+/// `approvals sign --json`: the answers that were left.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SignedDocument {
+    /// One for each request.
+    pub answers: Vec<SignedRow>,
+}
+
+/// An answer that was left.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct SignedRow {
+    /// The request.
+    #[schemars(with = "String")]
+    pub approval: ApprovalId,
+    /// `yes` or `no`.
+    #[schemars(with = "String")]
+    pub answer: Answered,
+    /// The file: while it is there, the answer holds.
+    pub file: String,
+    /// The digest of the text that was shown.
+    #[schemars(schema_with = "schema::digest")]
+    pub shown: model::Digest,
 }
 
 /// People whose yes policy wants, and how much of it is there.
@@ -255,8 +327,8 @@ fn milliseconds_or_none<S: serde::Serializer>(time: &Option<Duration>, to: S) ->
 
 impl From<&ApprovalAnswer> for AnswerPart {
     fn from(answer: &ApprovalAnswer) -> Self {
-        let ApprovalAnswer { by, account, answer, roles, reason, at } = answer.clone();
-        Self { at, by: super::who(&by), account, answer, roles, reason }
+        let ApprovalAnswer { by, account, answer, roles, reason, at, file } = answer.clone();
+        Self { at, by: super::who(&by), account, answer, roles, reason, file }
     }
 }
 

@@ -37,8 +37,9 @@ pub use answers::{
     ProblemRow, ProblemsDocument, StagePart, TaskDocument, TaskRow, TasksDocument, UndoDocument,
 };
 pub use approval::{
-    AnswerDocument, AnswerPart, ApprovalPart, ApprovalRow, ApprovalsDocument, BatchDocument, BatchRow,
-    DossierDocument, MeasuredPart, StatsDocument, WantedPart,
+    AgentsPart, AnswerDocument, AnswerPart, ApprovalPart, ApprovalRow, ApprovalsDocument, BatchDocument,
+    BatchRow, DossierDocument, ExportDocument, ExportedPart, MeasuredPart, SignedDocument, SignedRow,
+    StatsDocument, WantedPart,
 };
 pub use audit::{CheckpointDocument, KeyDocument};
 pub use demo::{DemoCheck, DemoDocument};

@@ -10,10 +10,10 @@ use serde_json::{Value as Json, json};
 use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
     BatchDocument, CheckpointDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument,
-    DossierDocument, ErrorDocument, ExplainDocument, GcDocument, KeyDocument, LogDocument, Name,
-    PolicyCheckDocument, PolicyDiffDocument, PolicyDocument, PolicyTestDocument, ProblemsDocument,
-    ProveDocument, ReplayDocument, ReproduceDocument, StatsDocument, StopDocument, SuggestDocument,
-    TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
+    DossierDocument, ErrorDocument, ExplainDocument, ExportDocument, GcDocument, KeyDocument, LogDocument,
+    Name, PolicyCheckDocument, PolicyDiffDocument, PolicyDocument, PolicyTestDocument, ProblemsDocument,
+    ProveDocument, ReplayDocument, ReproduceDocument, SignedDocument, StatsDocument, StopDocument,
+    SuggestDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -25,7 +25,9 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("approval", of::<DossierDocument>()),
         ("approval-answer", of::<AnswerDocument>()),
         ("approval-batch", of::<BatchDocument>()),
+        ("approval-export", of::<ExportDocument>()),
         ("approval-list", of::<ApprovalsDocument>()),
+        ("approval-signed", of::<SignedDocument>()),
         ("approval-stats", of::<StatsDocument>()),
         ("artifacts", of::<ArtifactsDocument>()),
         ("audit-checkpoint", of::<CheckpointDocument>()),

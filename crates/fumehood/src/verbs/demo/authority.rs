@@ -104,7 +104,8 @@ impl<'a> Act<'a> {
         };
         let shown = tried.inspection.as_ref().map_or(0, |part| part.changes.len());
         let stored = self.engine.store().read(|reader| reader.find_approval(asked.approval.as_str()))?;
-        let by = Approver { name: self.context.user.name.clone(), account: self.context.user.account };
+        let by =
+            Approver { name: self.context.user.name.clone(), account: self.context.user.account, file: None };
         let yes = self.engine.say_yes(&stored, &by, Some("read the patch"), &self.profile)?;
         let printed = self.run("cat customers.tsv")?;
         let kept = self.engine.output(&self.task.id, &printed.action)?;
