@@ -9,5 +9,6 @@
 pub mod http;
 mod refusal;
 pub mod talk;
+pub mod tls;
 
 pub use refusal::Refusal;
