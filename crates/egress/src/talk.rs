@@ -53,6 +53,11 @@ mod tests {
         arrives(&ToGateway::Begin(Box::new(begin)), &[]);
         let rule = "GET https://*.example.com/v1/**".parse().expect("a rule");
         arrives(&ToGateway::Rule(Box::new(rule)), &[]);
+        let authority = crate::tls::Authority::make(Timestamp::from_nanos(1)).expect("an authority");
+        let shown = format!("{authority:?}");
+        let told = ToGateway::Authority(Box::new(authority.into()));
+        assert!(!shown.contains("PRIVATE") && !format!("{told:?}").contains("PRIVATE"));
+        arrives(&told, &[]);
         arrives(
             &ToGateway::Entrances(vec![Entrance::DnsDatagrams, Entrance::Port(443)]),
             &[one.as_fd(), one.as_fd()],

@@ -4,13 +4,13 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::process;
 use std::time::Duration;
-use std::{fmt, process};
 
+use model::egress::{Secret, SigningAuthority};
 use model::units::Timestamp;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustix::fs::OFlags;
-use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 
 /// How long an authority is valid.
@@ -24,16 +24,8 @@ const DAY: u64 = 24 * 60 * 60;
 const FILE_MAX: u64 = 16 * 1024;
 
 /// A certificate that may sign others, and its key.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Authority {
-    /// The certificate, as PEM.
-    certificate: String,
-    /// The key, as PEM.
-    key: String,
-    /// Its last moment.
-    until: Timestamp,
-}
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authority(SigningAuthority);
 
 /// Says why there is no authority.
 #[derive(Debug, thiserror::Error)]
@@ -67,7 +59,7 @@ impl Authority {
         let mut params = params();
         (params.not_before, params.not_after) = (date(before(now, SKEW)), date(until));
         let certificate = params.self_signed(&key)?.pem();
-        Ok(Self { certificate, key: key.serialize_pem(), until })
+        Ok(Self(SigningAuthority { certificate, key: Secret::new(key.serialize_pem()), until }))
     }
 
     /// Reads the one of this machine, and makes it, or another one when its end is near.
@@ -76,7 +68,7 @@ impl Authority {
     /// When the file cannot be used, is not its owner's alone, or holds none: it is never put aside by itself.
     pub fn of_machine(file: &Path, now: Timestamp) -> Result<Self, AuthorityError> {
         match Self::read(file)? {
-            Some(authority) if after(now, RENEW_BEFORE) < authority.until => Ok(authority),
+            Some(authority) if after(now, RENEW_BEFORE) < authority.until() => Ok(authority),
             _ => {
                 let authority = Self::make(now)?;
                 authority.write(file).map_err(|error| AuthorityError::File(file.to_owned(), error))?;
@@ -87,20 +79,20 @@ impl Authority {
 
     /// Returns the certificate, as PEM: all of it that clients inside may know.
     pub fn certificate(&self) -> &str {
-        &self.certificate
+        &self.0.certificate
     }
 
     /// Returns its last moment.
     pub fn until(&self) -> Timestamp {
-        self.until
+        self.0.until
     }
 
     /// Returns what signs, when it may still sign.
     pub(crate) fn issuer(&self, now: Timestamp) -> Result<Issuer<'static, KeyPair>, AuthorityError> {
-        if now >= self.until {
+        if now >= self.0.until {
             return Err(AuthorityError::Expired);
         }
-        Ok(Issuer::new(params(), KeyPair::from_pem(&self.key)?))
+        Ok(Issuer::new(params(), KeyPair::from_pem(self.0.key.reveal())?))
     }
 
     fn read(file: &Path) -> Result<Option<Self>, AuthorityError> {
@@ -118,14 +110,16 @@ impl Authority {
         let mut text = String::new();
         opened.take(FILE_MAX).read_to_string(&mut text).map_err(failed)?;
         let authority = serde_json::from_str(&text);
-        authority.map(Some).map_err(|error| AuthorityError::Content(file.to_owned(), error))
+        authority
+            .map(|read| Some(Self(read)))
+            .map_err(|error| AuthorityError::Content(file.to_owned(), error))
     }
 
     /// Writes it at once or not at all. Of two that do so together one stays, and both have signed for their own action.
     fn write(&self, file: &Path) -> io::Result<()> {
         let new = file.with_extension(format!("{}.new", process::id()));
         let mut written = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new)?;
-        let done = serde_json::to_vec(self)
+        let done = serde_json::to_vec(&self.0)
             .map_err(io::Error::from)
             .and_then(|text| written.write_all(&text))
             .and_then(|()| written.sync_all())
@@ -138,10 +132,15 @@ impl Authority {
     }
 }
 
-/// The key is shown to nobody.
-impl fmt::Debug for Authority {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authority").field("until", &self.until).finish_non_exhaustive()
+impl From<SigningAuthority> for Authority {
+    fn from(said: SigningAuthority) -> Self {
+        Self(said)
+    }
+}
+
+impl From<Authority> for SigningAuthority {
+    fn from(authority: Authority) -> Self {
+        authority.0
     }
 }
 

@@ -8,10 +8,12 @@ mod attempt;
 mod host;
 mod path;
 mod rule;
+mod secret;
 mod talk;
 
 pub use attempt::{Attempt, AttemptCount, Door, NetworkUse, Verdict};
 pub use host::{HostName, HostNameError, HostPattern};
 pub use path::{PathPattern, RequestPath, RequestPathError};
 pub use rule::{EgressRule, Method, Protocol, RuleError};
-pub use talk::{Begin, Bounds, Entrance, FromGateway, Ranges, ToGateway};
+pub use secret::Secret;
+pub use talk::{Begin, Bounds, Entrance, FromGateway, Ranges, SigningAuthority, ToGateway};

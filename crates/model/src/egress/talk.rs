@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
 use super::rule::EgressRule;
+use super::secret::Secret;
 use crate::evidence::Probe;
-use crate::units::Bytes;
+use crate::units::{Bytes, Timestamp};
 
 /// What the supervisor says. `Begin`, then rules and what they need, then the entrances, then `Open`; `Finish` at the end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,10 @@ pub enum ToGateway {
     Begin(Box<Begin>),
     /// One more rule.
     Rule(Box<EgressRule>),
+    /// What signs for the clients inside, when a rule has to look into TLS.
+    Authority(Box<SigningAuthority>),
+    /// One more root that servers are verified by, beside the system's; a certificate as PEM.
+    Root(String),
     /// Listening sockets inside the sandbox; their descriptors come along in the same order.
     Entrances(Vec<Entrance>),
     /// All is said: serve.
@@ -38,6 +43,18 @@ pub struct Begin {
     pub resolvers: Vec<SocketAddr>,
     /// What it may use at most.
     pub bounds: Bounds,
+}
+
+/// The authority that signs for the clients inside, who trust its certificate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SigningAuthority {
+    /// Its certificate, as PEM: all of it that clients inside may know.
+    pub certificate: String,
+    /// Its key, as PEM.
+    pub key: Secret,
+    /// Its last moment.
+    pub until: Timestamp,
 }
 
 /// The ranges out of which names get their addresses inside; no packet to them leaves the machine.

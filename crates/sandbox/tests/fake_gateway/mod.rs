@@ -64,7 +64,8 @@ pub(crate) fn serve() {
             }
             ToGateway::Open => open(&supervisor, &names),
             ToGateway::Finish => std::process::exit(0),
-            ToGateway::Begin(_) | ToGateway::Revoke { .. } => {}
+            ToGateway::Begin(_) | ToGateway::Authority(_) | ToGateway::Root(_) | ToGateway::Revoke { .. } => {
+            }
         }
     }
 }
