@@ -6,9 +6,28 @@
 //! it tells (`engine`).
 #![forbid(unsafe_code)]
 
+mod attempts;
+mod carry;
+mod context;
+mod converse;
+pub mod decide;
+mod dns;
+mod entrances;
+mod hello;
 pub mod http;
+mod names;
+mod public;
 mod refusal;
+mod serve;
+mod socks;
+mod stream;
 pub mod talk;
 pub mod tls;
+mod tunnel;
+mod upstream;
 
+pub use attempts::Attempts;
+pub use context::Context;
 pub use refusal::Refusal;
+pub use serve::{Machine, serve};
+pub use upstream::Upstream;

@@ -74,6 +74,7 @@ mod tests {
             verdict: refused,
             sent: Bytes::new(0),
             received: Bytes::new(0),
+            continued: false,
         };
         arrives(&FromGateway::Attempts(vec![attempt]), &[]);
     }

@@ -82,6 +82,7 @@ fn attempt(name: &str) -> Attempt {
         verdict: Verdict::Refused { reason: "no-rule".to_owned(), why: "no rule names it".to_owned() },
         sent: Bytes::new(0),
         received: Bytes::new(0),
+        continued: false,
     }
 }
 

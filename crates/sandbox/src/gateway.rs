@@ -329,6 +329,7 @@ mod tests {
             verdict: Verdict::Allowed { rule: "https://a.test".to_owned() },
             sent: Bytes::new(0),
             received: Bytes::new(0),
+            continued: false,
         }
     }
 

@@ -43,6 +43,7 @@ impl Told {
             verdict: Refusal::new("not-decided", "the client left before it was decided").into(),
             sent: Bytes::new(0),
             received: Bytes::new(0),
+            continued: false,
         };
         Arc::new(Self {
             outside: serving.outside.clone(),

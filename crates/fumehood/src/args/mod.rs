@@ -173,6 +173,9 @@ pub enum Verb {
     /// The process that talks to the model; started by `agent` and of no use by hand
     #[command(name = "__agent", hide = true)]
     AgentProcess,
+    /// The process through which a sandbox reaches what it may; started by `run` and of no use by hand
+    #[command(name = "__gateway", hide = true)]
+    GatewayProcess,
 }
 
 #[cfg(test)]

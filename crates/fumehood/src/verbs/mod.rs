@@ -16,6 +16,7 @@ mod demo;
 mod diff;
 mod doctor;
 mod elsewhere;
+mod gateway;
 mod history;
 mod intake;
 mod keep;
@@ -57,6 +58,7 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
         Verb::Shell(args) => run::shell(&context(global)?, &args),
         Verb::Agent(args) => agent::agent(global, console, environment.clone(), &args),
         Verb::AgentProcess => Ok(agent::process()),
+        Verb::GatewayProcess => Ok(gateway::process(console)),
         Verb::Demo(args) => demo::demo(global, console, &environment, &args),
         Verb::Bwrap(args) => bwrap::bwrap(&context(global)?, &args),
         Verb::Task(args) => match args.verb {

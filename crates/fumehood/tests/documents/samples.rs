@@ -132,6 +132,7 @@ fn network() -> NetworkUse {
         verdict: egress::Verdict::Refused { reason: "no-rule".to_owned(), why: HOSTILE.to_owned() },
         sent: Bytes::new(1),
         received: Bytes::new(2),
+        continued: false,
     };
     let rule = "https://a.test".to_owned();
     let allowed = Attempt {

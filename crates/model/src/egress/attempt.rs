@@ -29,6 +29,9 @@ pub struct Attempt {
     pub sent: Bytes,
     /// Bytes that came in.
     pub received: Bytes,
+    /// Whether it was told before, and this tells what went over it since.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub continued: bool,
 }
 
 /// How an attempt came to the gateway.
@@ -120,7 +123,7 @@ impl NetworkUse {
     pub fn add(&mut self, attempt: &Attempt) {
         if let Some(known) = self.attempts.iter_mut().find(|known| known.attempt.is_like(attempt)) {
             let sum = |one: Bytes, other: Bytes| Bytes::new(one.get().saturating_add(other.get()));
-            known.times += 1;
+            known.times += u64::from(!attempt.continued);
             known.attempt.sent = sum(known.attempt.sent, attempt.sent);
             known.attempt.received = sum(known.attempt.received, attempt.received);
         } else if self.attempts.len() < LISTED_MAX {
@@ -147,6 +150,7 @@ mod tests {
             verdict: Verdict::Allowed { rule: "https://a.test".to_owned() },
             sent: Bytes::new(sent),
             received: Bytes::new(1),
+            continued: false,
         }
     }
 
@@ -162,6 +166,9 @@ mod tests {
             .map(|one| (one.times, one.attempt.sent.get(), one.attempt.at.as_nanos()))
             .collect();
         assert_eq!(listed, [(2, 4, 1), (1, 2, 2)]);
+        used.add(&Attempt { continued: true, ..attempt("a.test", 5) });
+        let first = &used.attempts[0];
+        assert_eq!((first.times, first.attempt.sent.get()), (2, 9));
         (0..LISTED_MAX).for_each(|number| used.add(&attempt(&format!("{number}.test"), 1)));
         assert_eq!((used.attempts.len(), used.attempts_dropped), (LISTED_MAX, 2));
     }

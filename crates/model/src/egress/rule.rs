@@ -110,8 +110,12 @@ impl EgressRule {
 
     /// Tells whether it is about a request with this method and path.
     pub fn takes(&self, method: &str, path: &RequestPath) -> bool {
-        let method = self.methods.is_empty() || self.methods.iter().any(|own| own.0 == method);
-        method && self.path.as_ref().is_none_or(|own| own.matches(path))
+        self.takes_method(method) && self.path.as_ref().is_none_or(|own| own.matches(path))
+    }
+
+    /// Tells whether it is about requests with this method.
+    pub fn takes_method(&self, method: &str) -> bool {
+        self.methods.is_empty() || self.methods.iter().any(|own| own.0 == method)
     }
 
     /// Tells whether all that the other one allows is allowed by this. One with a credential covers only what uses it, and one

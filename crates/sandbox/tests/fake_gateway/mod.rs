@@ -43,6 +43,7 @@ impl Supervisor {
             verdict,
             sent: Bytes::new(1),
             received: Bytes::new(2),
+            continued: false,
         };
         self.say(&FromGateway::Attempts(vec![attempt]));
     }

@@ -66,6 +66,7 @@ mod tests {
             verdict: Verdict::Refused { reason: "no-rule".to_owned(), why: why.to_owned() },
             sent: Bytes::new(0),
             received: Bytes::new(0),
+            continued: false,
         }
     }
 

@@ -1,0 +1,192 @@
+//! Deciding: what the rules of an action say about a name, a connection or a request.
+//!
+//! Guarantees: pure, and the same at every door; nothing is reached that no rule names, and a refusal says which rule would be
+//! needed.
+
+use std::net::IpAddr;
+
+use model::egress::{EgressRule, HostName, HostPattern, Protocol};
+
+use crate::http::Host;
+use crate::refusal::Refusal;
+
+/// The rules of one action.
+#[derive(Debug, Clone, Default)]
+pub struct Rules(Vec<EgressRule>);
+
+/// Reads what stands for a host in an address: a name, or an address as the kernel writes it. Other spellings of addresses are
+/// neither.
+pub(crate) fn host(text: &str) -> Option<Host> {
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    match bare.unwrap_or(text).parse() {
+        Ok(address @ IpAddr::V6(_)) if bare.is_some() => Some(Host::Address(address)),
+        Ok(address @ IpAddr::V4(_)) if bare.is_none() => Some(Host::Address(address)),
+        _ => HostName::parse(text).ok().map(Host::Name),
+    }
+}
+
+impl Rules {
+    /// Takes the rules of an action.
+    pub fn new(rules: Vec<EgressRule>) -> Self {
+        Self(rules)
+    }
+
+    /// Returns all of them.
+    pub(crate) fn all(&self) -> &[EgressRule] {
+        &self.0
+    }
+
+    /// Tells whether a rule could allow something of this name.
+    pub fn name(&self, name: &HostName) -> Result<(), Refusal> {
+        match self.0.iter().any(|rule| rule.host.matches(name)) {
+            true => Ok(()),
+            false => Err(no_rule(&format!("`{name}`"), &format!("https://{name}"))),
+        }
+    }
+
+    /// Returns the rules for connections to a port of a host.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn connection(&self, target: &Host, port: u16) -> Result<Vec<&EgressRule>, Refusal> {
+        let about = |rule: &&EgressRule| match target {
+            Host::Name(name) => rule.reaches(name, port),
+            Host::Address(address) => rule.host == HostPattern::Address(*address) && rule.port == port,
+        };
+        let rules: Vec<&EgressRule> = self.0.iter().filter(about).collect();
+        if !rules.is_empty() {
+            return Ok(rules);
+        }
+        let scheme = match port {
+            80 => "http",
+            443 => "https",
+            _ => "tcp",
+        };
+        let port = if scheme == "tcp" { format!(":{port}") } else { String::new() };
+        match target {
+            Host::Name(name) if self.name(name).is_ok() => Err(Refusal::new(
+                "port-not-allowed",
+                needs(
+                    &format!("port {port} of `{name}`", port = port.trim_start_matches(':')),
+                    &format!("{scheme}://{target}{port}"),
+                ),
+            )),
+            Host::Name(_) => Err(no_rule(&format!("`{target}`"), &format!("{scheme}://{target}{port}"))),
+            Host::Address(_) => Err(Refusal::new(
+                "address-not-allowed",
+                needs(&format!("the address {target}"), &format!("{scheme}://{target}{port}")),
+            )),
+        }
+    }
+}
+
+/// Tells whether what goes over a connection is looked at, and how: by the widest of its rules.
+pub(crate) fn looks(rules: &[&EgressRule]) -> Look {
+    let plain = |protocol| rules.iter().any(|rule| rule.protocol == protocol && !rule.looks_inside());
+    let any = |protocol| rules.iter().any(|rule| rule.protocol == protocol);
+    if plain(Protocol::Tcp) {
+        Look::Not
+    } else {
+        Look::Speech { tls: any(Protocol::Https), through: plain(Protocol::Https), http: any(Protocol::Http) }
+    }
+}
+
+/// How a connection is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Not at all.
+    Not,
+    /// What is spoken on it must be one of these.
+    Speech {
+        /// TLS.
+        tls: bool,
+        /// TLS that nobody looks into.
+        through: bool,
+        /// HTTP in the clear.
+        http: bool,
+    },
+}
+
+fn no_rule(what: &str, rule: &str) -> Refusal {
+    Refusal::new("host-not-allowed", needs(what, rule))
+}
+
+fn needs(what: &str, rule: &str) -> String {
+    format!("no rule names {what}; `{rule}` would")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(texts: &[&str]) -> Rules {
+        Rules::new(texts.iter().map(|text| text.parse().expect("a rule")).collect())
+    }
+
+    fn name(text: &str) -> Host {
+        host(text).expect("a target")
+    }
+
+    fn reason<T: std::fmt::Debug>(answer: Result<T, Refusal>) -> &'static str {
+        answer.map_or_else(|refusal| refusal.reason, |_| "allowed")
+    }
+
+    #[test]
+    fn a_connection_needs_a_rule_for_its_host_and_port() {
+        let rules = rules(&["https://a.test", "http://*.b.test:8080", "tcp://192.0.2.1:22"]);
+        for (target, port, expected) in [
+            ("a.test", 443, "allowed"),
+            ("a.test", 80, "port-not-allowed"),
+            ("b.test", 8080, "host-not-allowed"),
+            ("x.b.test", 8080, "allowed"),
+            ("evila.test", 443, "host-not-allowed"),
+            ("192.0.2.1", 22, "allowed"),
+            ("192.0.2.1", 443, "address-not-allowed"),
+            ("[::ffff:192.0.2.1]", 22, "address-not-allowed"),
+        ] {
+            assert_eq!(reason(rules.connection(&name(target), port)), expected, "{target}:{port}");
+        }
+    }
+
+    #[test]
+    fn other_spellings_of_addresses_are_no_targets() {
+        for text in [
+            "2130706433",
+            "0x7f000001",
+            "0177.0.0.1",
+            "127.1",
+            "127.0.0.1.",
+            "localhost.",
+            "::1",
+            "[127.0.0.1]",
+            "",
+        ] {
+            assert_eq!(host(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_the_rule_that_would_be_needed() {
+        let why = |target: &str, port| {
+            rules(&["https://a.test"]).connection(&name(target), port).expect_err("refused").why
+        };
+        assert_eq!(why("b.test", 443), "no rule names `b.test`; `https://b.test` would");
+        assert_eq!(why("a.test", 22), "no rule names port 22 of `a.test`; `tcp://a.test:22` would");
+        assert_eq!(why("192.0.2.1", 80), "no rule names the address 192.0.2.1; `http://192.0.2.1` would");
+    }
+
+    #[test]
+    fn the_widest_rule_says_whether_a_connection_is_looked_into() {
+        let look = |texts: &[&str]| {
+            let rules = rules(texts);
+            looks(&rules.connection(&name("a.test"), 443).expect("there are some"))
+        };
+        assert_eq!(look(&["https://a.test/x", "tcp://a.test:443"]), Look::Not);
+        assert_eq!(look(&["https://a.test/x"]), Look::Speech { tls: true, through: false, http: false });
+        assert_eq!(
+            look(&["https://a.test/x", "https://a.test"]),
+            Look::Speech { tls: true, through: true, http: false }
+        );
+        assert_eq!(look(&["http://a.test:443"]), Look::Speech { tls: false, through: false, http: true });
+    }
+}
