@@ -151,7 +151,7 @@ pub(crate) fn refused(refusal: &Refusal) -> Verdict {
     refusal.clone().into()
 }
 
-fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_nanos(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }

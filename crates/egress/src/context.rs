@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use model::EgressRule;
-use model::egress::{Attempt, Bounds, Ranges};
+use model::egress::{Attempt, Bounds, Protocol, Ranges};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::attempts::Attempts;
@@ -14,7 +14,19 @@ use crate::http::hook::{Hook, Later};
 use crate::http::{Outside, Reached, Speaks, Target, Unreached, Way};
 use crate::names::Names;
 use crate::refusal::Refusal;
+use crate::tls::{self, Interceptor};
 use crate::upstream::{Upstream, UpstreamError};
+
+/// Why nothing is looked into.
+pub(crate) const NO_TLS: &str = "this gateway was given no authority of its own, so it cannot look into TLS";
+
+/// Both sides of TLS.
+pub struct Tls {
+    /// Towards clients inside.
+    pub clients: Interceptor,
+    /// Towards servers.
+    pub servers: tls::Upstream,
+}
 
 /// What all parts of one gateway share.
 pub struct Context {
@@ -26,6 +38,8 @@ pub struct Context {
     pub attempts: Attempts,
     /// What may be used at most.
     pub bounds: Bounds,
+    /// What looks into TLS, and speaks it with servers; without it no rule that looks inside is served.
+    pub tls: Option<Tls>,
     pub(crate) questions: AtomicU64,
     names: Mutex<Names>,
     connections: Arc<Semaphore>,
@@ -41,6 +55,7 @@ impl Context {
             upstream,
             attempts: Attempts::default(),
             bounds,
+            tls: None,
             questions: AtomicU64::new(0),
             names: Mutex::new(Names::new(ranges)),
             connections: Arc::new(Semaphore::new(bounds.connections as usize)),
@@ -104,7 +119,13 @@ impl Outside for Context {
             )?;
             let failed = |error: io::Error| Unreached::Failed(error.to_string());
             let address = stream.peer_addr().map_err(failed)?.ip();
-            Ok(Reached { stream: Box::new(stream), speaks: Speaks::Http1, address })
+            if rule.protocol != Protocol::Https {
+                return Ok(Reached { stream: Box::new(stream), speaks: Speaks::Http1, address });
+            }
+            let tls = self.tls.as_ref().ok_or_else(|| Unreached::Failed(NO_TLS.to_owned()))?;
+            let (stream, speaks) =
+                tls.servers.connect(stream, &target.host).await.map_err(Unreached::Failed)?;
+            Ok(Reached { stream: Box::new(stream), speaks, address })
         })
     }
 

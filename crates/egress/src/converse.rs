@@ -13,9 +13,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::attempts::{allowed, attempt, refused};
+use crate::attempts::{allowed, attempt, now, refused};
 use crate::carry::carry;
-use crate::context::Context;
+use crate::context::{Context, NO_TLS};
 use crate::decide::{Look, looks};
 use crate::hello::{self, Hello};
 use crate::http::Host;
@@ -58,10 +58,8 @@ pub(crate) async fn converse(context: Arc<Context>, place: Place, mut client: Cl
         (Ok(Words::Tls { name, hides }), (true, look_on, _)) => {
             match hello::agrees(name.as_deref(), hides, &place.host) {
                 Ok(()) if look_on => return through(&context, &place, &rules, Protocol::Https, client).await,
-                Ok(()) => Err(Refusal::new(
-                    "not-looked-into",
-                    "the rule limits what is in TLS, and this gateway has no certificates to look into it",
-                )),
+                Ok(()) if context.tls.is_some() => return looked_into(context, place, client).await,
+                Ok(()) => Err(Refusal::new("not-looked-into", NO_TLS)),
                 Err(refusal) => Err(refusal),
             }
         }
@@ -95,6 +93,20 @@ async fn clear(context: Arc<Context>, place: Place, client: Client) {
     let meant = Meant { target: Some(host), protocol: Protocol::Http, door: place.door };
     // An error here is a client that went away or spoke no HTTP; it got its answer.
     let _ = http::serve(client, Speaks::Http1, meant, context).await;
+}
+
+/// Takes TLS off a connection, and serves the HTTP in it.
+async fn looked_into(context: Arc<Context>, place: Place, client: Client) {
+    let Some(tls) = &context.tls else { return };
+    match tls.clients.accept(client, &place.host, now()).await {
+        Ok((stream, speaks)) => {
+            let host = http::Target { host: place.host, port: place.port };
+            let meant = Meant { target: Some(host), protocol: Protocol::Https, door: place.door };
+            // An error here is a client that went away or spoke no HTTP; it got its answer.
+            let _ = http::serve(stream, speaks, meant, Arc::clone(&context) as Arc<dyn http::Outside>).await;
+        }
+        Err(refusal) => place.refuse(&context, &refusal),
+    }
 }
 
 /// What a client says first.

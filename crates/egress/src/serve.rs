@@ -10,11 +10,15 @@ use hickory_resolver::Hosts;
 use model::EgressRule;
 use model::egress::{Begin, Entrance, FromGateway, ToGateway};
 use model::evidence::Probe;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
+use tokio_rustls::rustls;
 
-use crate::context::Context;
+use crate::context::{Context, Tls};
 use crate::decide::Rules;
+use crate::tls::{self, Authority, Interceptor};
 use crate::upstream::Upstream;
 use crate::{entrances, talk};
 
@@ -30,12 +34,14 @@ pub struct Machine {
     pub servers: Vec<IpAddr>,
     /// The names that the machine knows by itself, as in `hosts(5)`.
     pub hosts: Vec<u8>,
+    /// The certificates that it verifies servers by.
+    pub roots: Vec<CertificateDer<'static>>,
 }
 
 impl Machine {
-    /// Reads the two files of the machine. One that is missing says nothing.
+    /// Reads the two files of the machine, and its roots. One that is missing says nothing.
     pub fn read(resolv_conf: &[u8], hosts: &[u8]) -> Self {
-        Self { servers: servers_of(resolv_conf), hosts: hosts.to_vec() }
+        Self { servers: servers_of(resolv_conf), hosts: hosts.to_vec(), roots: tls::system_roots() }
     }
 
     fn upstream(&self) -> Result<Upstream, String> {
@@ -87,14 +93,20 @@ fn prepared(
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(async {
         let Some((told, entrances)) = agreed(socket)? else { return Ok(()) };
-        let Told { begin, rules } = told;
+        let Told { begin, rules, authority, roots } = told;
         let upstream = if begin.resolvers.is_empty() {
             machine.upstream()?
         } else {
             let servers = begin.resolvers.iter().map(std::net::SocketAddr::ip).collect();
-            Machine { servers, hosts: machine.hosts.clone() }.upstream()?
+            Machine { servers, hosts: machine.hosts.clone(), roots: Vec::new() }.upstream()?
         };
-        let context = Arc::new(Context::new(Rules::new(rules), upstream, begin.ranges, begin.bounds));
+        let mut context = Context::new(Rules::new(rules), upstream, begin.ranges, begin.bounds);
+        if let Some(authority) = authority {
+            let roots = machine.roots.iter().cloned().chain(roots);
+            context.tls =
+                Some(Tls { clients: Interceptor::new(authority), servers: tls::Upstream::new(roots)? });
+        }
+        let context = Arc::new(context);
         for (entrance, socket) in entrances {
             entrances::open(&context, entrance, socket)
                 .map_err(|error| format!("waiting at {entrance:?}: {error}"))?;
@@ -109,6 +121,8 @@ fn prepared(
 struct Told {
     begin: Begin,
     rules: Vec<EgressRule>,
+    authority: Option<Authority>,
+    roots: Vec<CertificateDer<'static>>,
 }
 
 /// A socket inside, and what for.
@@ -117,6 +131,7 @@ type Opened = (Entrance, OwnedFd);
 /// Hears what the supervisor says until all is said; nothing when it is gone.
 fn agreed(socket: &OwnedFd) -> Result<Option<(Told, Vec<Opened>)>, String> {
     let (mut begin, mut rules, mut entrances) = (None, Vec::new(), Vec::new());
+    let (mut authority, mut roots) = (None, Vec::new());
     loop {
         let heard =
             talk::hear(socket).map_err(|error| format!("the supervisor is not understood: {error}"))?;
@@ -124,13 +139,18 @@ fn agreed(socket: &OwnedFd) -> Result<Option<(Told, Vec<Opened>)>, String> {
         match message {
             ToGateway::Begin(all) => begin = Some(*all),
             ToGateway::Rule(rule) => rules.push(*rule),
+            ToGateway::Authority(signing) => authority = Some(Authority::from(*signing)),
+            ToGateway::Root(text) => {
+                let root = CertificateDer::from_pem_slice(text.as_bytes());
+                roots.push(root.map_err(|error| format!("a root of the settings is none: {error}"))?);
+            }
             ToGateway::Entrances(named) if named.len() == sockets.len() => {
                 entrances.extend(named.into_iter().zip(sockets));
             }
             ToGateway::Entrances(_) => return Err("a socket of the sandbox did not arrive".to_owned()),
             ToGateway::Open => {
                 let begin = begin.ok_or_else(|| "nothing was said of what holds for all rules".to_owned())?;
-                return Ok(Some((Told { begin, rules }, entrances)));
+                return Ok(Some((Told { begin, rules, authority, roots }, entrances)));
             }
             ToGateway::Finish => return Ok(None),
             ToGateway::Revoke { .. } => {}
