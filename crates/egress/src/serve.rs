@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,17 +65,18 @@ fn servers_of(text: &[u8]) -> Vec<IpAddr> {
     text.lines().filter_map(server).collect()
 }
 
-/// Is the gateway of a sandbox, for the supervisor at the other end of a socket. `confine` takes everything from this process
-/// that it does not need, and says what it then tried; it is called before anything from inside is looked at.
+/// Is the gateway of a sandbox, for the supervisor at the other end of a socket, which is a standard stream. `confine` takes
+/// everything from this process that it does not need, all other descriptors too, and says what it then tried; it is called
+/// before anything from inside is looked at.
 ///
 /// # Errors
 /// When the supervisor says something else than agreed, or what was agreed cannot be done. It is told first.
 pub fn serve(
-    socket: OwnedFd,
+    socket: BorrowedFd<'_>,
     machine: &Machine,
     confine: impl FnOnce() -> Result<Vec<Probe>, String>,
 ) -> Result<(), String> {
-    let served = prepared(&socket, machine, confine);
+    let served = prepared(socket, machine, confine);
     if let Err(why) = &served {
         // When it is gone, nobody is to be told.
         let _ = talk::say(&socket, &FromGateway::Failed(why.clone()), &[]);
@@ -84,7 +85,7 @@ pub fn serve(
 }
 
 fn prepared(
-    socket: &OwnedFd,
+    socket: BorrowedFd<'_>,
     machine: &Machine,
     confine: impl FnOnce() -> Result<Vec<Probe>, String>,
 ) -> Result<(), String> {
@@ -129,7 +130,7 @@ struct Told {
 type Opened = (Entrance, OwnedFd);
 
 /// Hears what the supervisor says until all is said; nothing when it is gone.
-fn agreed(socket: &OwnedFd) -> Result<Option<(Told, Vec<Opened>)>, String> {
+fn agreed(socket: BorrowedFd<'_>) -> Result<Option<(Told, Vec<Opened>)>, String> {
     let (mut begin, mut rules, mut entrances) = (None, Vec::new(), Vec::new());
     let (mut authority, mut roots) = (None, Vec::new());
     loop {
@@ -193,8 +194,8 @@ async fn say(socket: &UnixDatagram, message: &FromGateway) -> Result<(), String>
 }
 
 /// Makes the socket one that nobody waits at but the runtime. That it has packets instead of datagrams is all the same to it.
-fn watched(socket: &OwnedFd) -> io::Result<UnixDatagram> {
-    let socket = std::os::unix::net::UnixDatagram::from(socket.try_clone()?);
+fn watched(socket: BorrowedFd<'_>) -> io::Result<UnixDatagram> {
+    let socket = std::os::unix::net::UnixDatagram::from(socket.try_clone_to_owned()?);
     socket.set_nonblocking(true)?;
     UnixDatagram::from_std(socket)
 }

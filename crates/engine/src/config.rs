@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gate::{Gate, GateError, Policy};
 use model::egress::Begin;
@@ -48,6 +48,24 @@ impl PolicySource {
     }
 }
 
+/// What actions may reach over the network, and in which repositories.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reachable {
+    /// The rules.
+    pub rules: Vec<EgressRule>,
+    /// The directories for whose repositories they are; all when missing.
+    pub repositories: Option<Vec<PathBuf>>,
+}
+
+impl Reachable {
+    /// Tells whether it is for a workspace.
+    pub fn is_for(&self, workspace: &Path) -> bool {
+        let within =
+            |directories: &Vec<PathBuf>| directories.iter().any(|directory| workspace.starts_with(directory));
+        self.repositories.as_ref().is_none_or(within)
+    }
+}
+
 /// The gateway of a sandbox: a program of ours that is started for each action that reaches something.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatewayProgram {
@@ -76,8 +94,8 @@ pub struct Config {
     pub account: u32,
     /// The accounts whose yes is the owner's own: the caller's, and those through which they came.
     pub owners: BTreeSet<u32>,
-    /// What a person allowed actions of the workspace to reach over the network, in settings that no agent writes.
-    pub egress: Vec<EgressRule>,
+    /// What a person allowed actions to reach over the network, in settings that no agent writes.
+    pub egress: Vec<Reachable>,
     /// The gateway that sandboxes reach something through; without one, nothing is reached.
     pub gateway: Option<GatewayProgram>,
     /// Who has which role, as the operator's settings say it.

@@ -5,12 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use gate::{Classes, Decision, Facts, Gate, Halted, Remembered};
 use inspect::protected::classify;
 use model::action::Principal;
-use model::{Action, Effect, Profile, Tool, WorkspacePath};
+use model::{Action, Effect, EgressRule, Profile, Tool, WorkspacePath};
 
 use crate::Engine;
 use crate::clock::now;
@@ -66,7 +67,7 @@ impl Engine {
         Ok(Facts {
             profile: profile.clone(),
             inputs,
-            egress: self.config().egress.clone(),
+            egress: self.reachable(action.start().workspace.as_path()),
             declared,
             classes,
             joined,
@@ -82,6 +83,12 @@ impl Engine {
 }
 
 impl Engine {
+    /// Returns what the settings let actions of a workspace reach.
+    fn reachable(&self, workspace: &Path) -> Vec<EgressRule> {
+        let tables = self.config().egress.iter().filter(|table| table.is_for(workspace));
+        tables.flat_map(|table| table.rules.iter().cloned()).collect()
+    }
+
     /// Gives what was denied the words of a request that declares the same. What was remembered has tokens where secrets
     /// were, and a secret in it must not make it another effect.
     fn as_declared<'e>(

@@ -72,7 +72,7 @@ pub use approvals::{
 };
 pub use base::{CommittedFile, Helper, REPOSITORY_RULES, REPOSITORY_SETTINGS, RepositoryFiles, Sees};
 pub use commits::ImportedCommits;
-pub use config::{Config, GatewayProgram, PolicySource};
+pub use config::{Config, GatewayProgram, PolicySource, Reachable};
 pub use deadline::{Deadline, Moment};
 pub use error::EngineError;
 pub use facts::{Described, describe};

@@ -98,7 +98,7 @@ fn with_gateway(directory: &TempDir) -> Config {
     };
     Config {
         policy: PolicySource::Rules(format!("{SHIPPED}{REACH}")),
-        egress: rules().into_iter().collect(),
+        egress: vec![engine::Reachable { rules: rules().into_iter().collect(), repositories: None }],
         gateway: Some(program),
         ..config(directory)
     }

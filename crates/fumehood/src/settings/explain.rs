@@ -2,7 +2,10 @@
 
 use model::units::display_duration;
 
-use super::key::{APPROVALS, AUDIT, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, ROLE, RoleSetting, TOP};
+use super::key::{
+    APPROVALS, AUDIT, LIMITS, MINIMUM, MODEL, NETWORK, NetworkSetting, PROFILE, REPOSITORY, ROLE,
+    RoleSetting, TOP,
+};
 use super::origin::{Origin, Sourced};
 use super::profile::{ResolvedProfile, limit_text};
 use super::resolved::{KeySource, Settings, SettingsError};
@@ -35,7 +38,26 @@ pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
         rows.extend(profile(&name, &resolved));
     }
     rows.extend(settings.roles.iter().flat_map(|(name, parts)| role(name, parts)));
+    rows.extend(settings.networks.iter().flat_map(|(name, parts)| network(name, parts)));
     Ok(rows)
+}
+
+fn network(name: &str, parts: &[Sourced<NetworkSetting>]) -> Vec<Row> {
+    let all = |values: Vec<String>| values.join(", ");
+    let one = |part: &Sourced<NetworkSetting>| {
+        let (key, value) = match &part.value {
+            NetworkSetting::Rules(rules) => ("rules", all(rules.iter().map(ToString::to_string).collect())),
+            NetworkSetting::Inside(inside) => {
+                ("inside", all(inside.iter().map(ToString::to_string).collect()))
+            }
+            NetworkSetting::Repositories(directories) => (
+                "repositories",
+                all(directories.iter().map(|at| at.to_string_lossy().into_owned()).collect()),
+            ),
+        };
+        row(&format!("network.{name}.{key}"), &value, &part.origin, about(NETWORK, key))
+    };
+    parts.iter().map(one).collect()
 }
 
 fn top(settings: &Settings) -> Vec<Row> {

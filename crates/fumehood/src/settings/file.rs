@@ -11,8 +11,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::{
-    APPROVALS, AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, ProfileSetting, REPOSITORY, REPOSITORY_TABLES,
-    ROLE, RoleSetting, Setting, TOP,
+    APPROVALS, AUDIT, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE, ProfileSetting, REPOSITORY,
+    REPOSITORY_TABLES, ROLE, RoleSetting, Setting, TOP,
 };
 use super::load::MACHINE_FILE;
 use super::nearest;
@@ -79,6 +79,9 @@ pub enum ProblemKind {
         escape(.0)
     )]
     RoleName(String),
+    /// A table of rules has a name that could not be given on a command line.
+    #[error("`{}` cannot be the name of a network: use small letters, digits and `-`", escape(.0))]
+    NetworkName(String),
     /// A repository is named by something that depends on where we stand, or that the repository itself says.
     #[error("`{}` names no directory: write its path in full, `[repository.\"/path/of/the/repository\"]`", escape(.0))]
     RepositoryPath(String),
@@ -168,6 +171,7 @@ impl Reader<'_> {
                 "minimum" => self.section(key, value, MINIMUM, Setting::Minimum),
                 "profile" => self.profiles(value),
                 "role" => self.roles(value),
+                "network" => self.networks(value),
                 "repository" => self.repositories(value),
                 _ => {
                     let mut more = TABLES.map(str::to_owned).to_vec();
@@ -280,6 +284,22 @@ impl Reader<'_> {
         }
     }
 
+    fn networks(&mut self, value: &Spanned<DeValue<'_>>) {
+        let Some(table) = self.table("network", value) else { return };
+        for (name, value) in table {
+            let network = name.get_ref().as_ref();
+            if !is_role(network) {
+                self.problem(name.span(), ProblemKind::NetworkName(network.to_owned()));
+                continue;
+            }
+            let at = format!("network.{network}");
+            let Some(table) = self.table(&at, value) else { continue };
+            for (name, value) in table {
+                self.entry(&at, name, value, NETWORK, |part| Setting::Network(network.to_owned(), part), &[]);
+            }
+        }
+    }
+
     fn check_base(&mut self, value: &Spanned<DeValue<'_>>) {
         if let DeValue::String(base) = value.get_ref()
             && !Profile::built_in().iter().any(|profile| profile.name == base.as_ref())
@@ -316,8 +336,8 @@ impl Reader<'_> {
     }
 }
 
-const TABLES: [&str; 8] =
-    ["approvals", "model", "audit", "ceiling", "minimum", "profile", "role", "repository"];
+const TABLES: [&str; 9] =
+    ["approvals", "model", "audit", "ceiling", "minimum", "network", "profile", "role", "repository"];
 
 fn names<T>(keys: &[Key<T>]) -> Vec<String> {
     keys.iter().map(|key| key.name.to_owned()).collect()

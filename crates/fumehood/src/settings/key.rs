@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::intake::Sensitivity;
 use model::limits::DiskMode;
-use model::{Bytes, Level, LimitKind, Limits, UnlistedProgram};
+use model::{Bytes, EgressRule, Level, LimitKind, Limits, UnlistedProgram};
 
 use super::value::{Form, Value, ValueError};
 
@@ -37,10 +37,23 @@ pub enum Setting {
     Profile(String, ProfileSetting),
     /// Who has a role.
     Role(String, RoleSetting),
+    /// Part of what may be reached over the network.
+    Network(String, NetworkSetting),
     /// How sensitive the repository in a directory is.
     Repository(PathBuf, Sensitivity),
     /// Where people of other accounts leave their answers.
     Answers(PathBuf),
+}
+
+/// What may be reached over the network, by the name of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NetworkSetting {
+    /// The rules.
+    Rules(Vec<EgressRule>),
+    /// Networks that their names may lead to though they are not public.
+    Inside(Vec<ipnet::IpNet>),
+    /// The directories for whose repositories it is; without it for all.
+    Repositories(Vec<PathBuf>),
 }
 
 /// Who has a role. All that is said of it holds.
@@ -296,6 +309,28 @@ pub(super) const PROFILE: &[Key<ProfileSetting>] = &[
         about: "With a list of programs, what another one that is tried does to the action: it is always refused, and \
                 `end` ends the action.",
         make: |value| value.unlisted_program().map(ProfileSetting::UnlistedProgram),
+    },
+];
+
+/// Keys of `[network.NAME]`.
+pub(super) const NETWORK: &[Key<NetworkSetting>] = &[
+    Key {
+        name: "rules",
+        form: Form::Rules,
+        about: "What actions may reach, for example `https://example.com` or `GET https://example.com/v1/**`.",
+        make: |value| value.rules().map(NetworkSetting::Rules),
+    },
+    Key {
+        name: "inside",
+        form: Form::Networks,
+        about: "Networks that the names of these rules may lead to though they are not public.",
+        make: |value| value.networks().map(NetworkSetting::Inside),
+    },
+    Key {
+        name: "repositories",
+        form: Form::Paths,
+        about: "The directories for whose repositories it is; without it for all.",
+        make: |value| value.paths().map(NetworkSetting::Repositories),
     },
 ];
 

@@ -10,6 +10,7 @@ mod explain;
 mod file;
 mod key;
 mod load;
+mod networks;
 mod origin;
 mod policy;
 mod profile;

@@ -11,8 +11,8 @@ use model::text::escape;
 use super::environment::Environment;
 use super::file::{Problem, SettingsFile};
 use super::key::{
-    AuditSetting, LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, RoleSetting, Setting,
-    VARIABLES, is_no_setting,
+    AuditSetting, LimitSetting, MinimumSetting, ModelSetting, NetworkSetting, ProfileSetting, RoleSetting,
+    Setting, VARIABLES, is_no_setting,
 };
 use super::nearest;
 use super::origin::{Origin, Sourced};
@@ -43,6 +43,8 @@ pub struct Settings {
     pub profiles: BTreeMap<String, Vec<Sourced<ProfileSetting>>>,
     /// Who has which role.
     pub roles: BTreeMap<String, Vec<Sourced<RoleSetting>>>,
+    /// What may be reached over the network.
+    pub networks: BTreeMap<String, Vec<Sourced<NetworkSetting>>>,
     /// How sensitive what is in a directory is.
     pub repositories: BTreeMap<PathBuf, Sourced<Sensitivity>>,
     /// Where people of other accounts leave their answers, as the machine's file says it.
@@ -223,6 +225,7 @@ impl Settings {
             minimum: Vec::new(),
             profiles: BTreeMap::new(),
             roles: BTreeMap::new(),
+            networks: BTreeMap::new(),
             repositories: BTreeMap::new(),
             answers: None,
         }
@@ -257,6 +260,9 @@ impl Settings {
             Setting::Answers(value) => self.answers = Some(Sourced { value, origin }),
             Setting::Profile(name, value) => {
                 self.profiles.entry(name).or_default().push(Sourced { value, origin });
+            }
+            Setting::Network(name, value) => {
+                self.networks.entry(name).or_default().push(Sourced { value, origin });
             }
             Setting::Role(name, value) => self.roles.entry(name).or_default().push(Sourced { value, origin }),
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::key::{APPROVALS, AUDIT, Key, LIMITS, MINIMUM, MODEL, PROFILE, REPOSITORY, ROLE, TOP};
+use super::key::{APPROVALS, AUDIT, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE, REPOSITORY, ROLE, TOP};
 
 /// Returns the JSON schema of the operator's settings file.
 pub fn schema() -> Json {
@@ -35,6 +35,13 @@ pub fn schema() -> Json {
         "additionalProperties": table(properties(ROLE), "A role."),
     });
     top.insert("role".to_owned(), roles);
+    let networks = json!({
+        "type": "object",
+        "description": "What actions may reach over the network, by names for `--allow-net`.",
+        "propertyNames": {"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
+        "additionalProperties": table(properties(NETWORK), "Rules that belong together."),
+    });
+    top.insert("network".to_owned(), networks);
     let repositories = json!({
         "type": "object",
         "description": "How sensitive the repositories in a directory are.",

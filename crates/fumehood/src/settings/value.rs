@@ -1,12 +1,13 @@
 //! Values as they are written, and what they can be read as.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use model::intake::Sensitivity;
 use model::limits::DiskMode;
 use model::text::escape;
-use model::{Bytes, Level, UnlistedProgram};
+use model::{Bytes, EgressRule, Level, UnlistedProgram};
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
@@ -83,6 +84,12 @@ pub(super) enum Form {
     Accounts,
     /// Names of groups.
     Groups,
+    /// A list of rules for the network.
+    Rules,
+    /// A list of networks.
+    Networks,
+    /// A list of directories.
+    Paths,
     /// How sensitive something is.
     Sensitivity,
 }
@@ -103,6 +110,11 @@ impl Form {
             Self::Accounts => {
                 "a list of accounts: write names in quotes or numbers, for example `[\"ada\", 1042]`"
             }
+            Self::Rules => {
+                "a list of rules: write for example `[\"https://example.com\", \"GET https://example.org/v1/**\"]`"
+            }
+            Self::Networks => "a list of networks: write for example `[\"10.0.0.0/8\"]`",
+            Self::Paths => "a list of directories: write each path in full, for example `[\"/src/project\"]`",
             Self::Groups => "a list of groups: write names in quotes, for example `[\"ops\"]`",
             Self::Sensitivity => {
                 "how sensitive it is: write `\"public\"`, `\"internal\"`, `\"confidential\"` or `\"restricted\"`"
@@ -137,6 +149,11 @@ impl Form {
                 {"type": "string", "minLength": 1},
                 {"type": "integer", "minimum": 0, "maximum": u32::MAX - 1},
             ]}}),
+            Self::Rules => {
+                json!({"type": "array", "items": {"type": "string", "pattern": "^([A-Z][A-Z, -]* )?(https?|tcp)://"}})
+            }
+            Self::Networks => json!({"type": "array", "items": {"type": "string", "pattern": "/[0-9]+$"}}),
+            Self::Paths => json!({"type": "array", "items": {"type": "string", "pattern": "^/"}}),
             Self::Groups => json!({"type": "array", "items": {"type": "string", "minLength": 1}}),
         }
     }
@@ -166,6 +183,22 @@ impl Value {
             }
             _ => value.words(form).map(|name| Account::Name(name.to_owned())),
         })
+    }
+
+    pub(super) fn rules(&self) -> Result<Vec<EgressRule>, ValueError> {
+        self.list(Form::Rules, |value| value.parsed(Form::Rules))
+    }
+
+    pub(super) fn networks(&self) -> Result<Vec<ipnet::IpNet>, ValueError> {
+        self.list(Form::Networks, |value| value.parsed(Form::Networks))
+    }
+
+    pub(super) fn paths(&self) -> Result<Vec<PathBuf>, ValueError> {
+        self.list(Form::Paths, Self::path)
+    }
+
+    fn parsed<T: FromStr>(&self, form: Form) -> Result<T, ValueError> {
+        self.words(form)?.parse().map_err(|_| form.error(self))
     }
 
     pub(super) fn groups(&self) -> Result<Vec<String>, ValueError> {

@@ -85,7 +85,7 @@ impl<'c> Context<'c> {
             user: self.user.name.clone(),
             account: self.user.account,
             owners: self.user.accounts(),
-            egress: Vec::new(),
+            egress: self.settings.reachable(),
             gateway: Some(gateway()),
             roles: self.roles(),
             answers: self.settings.answers.as_ref().map(|place| place.value.clone()),

@@ -15,21 +15,17 @@ const HOSTS: &str = "/etc/hosts";
 /// Is the gateway of a sandbox: standard input is the socket to its supervisor.
 pub(super) fn process(console: &Console) -> Exit {
     let stdin = rustix::stdio::stdin();
-    let socket = match (socket_type(stdin), stdin.try_clone_to_owned()) {
-        (Ok(SocketType::SEQPACKET), Ok(socket)) => socket,
-        _ => {
-            console.say(
-                "fumehood: this is started by `run`, `shell` and `agent`, for what may reach the network",
-            );
-            return Exit::Failed;
-        }
-    };
+    if socket_type(stdin) != Ok(SocketType::SEQPACKET) {
+        console
+            .say("fumehood: this is started by `run`, `shell` and `agent`, for what may reach the network");
+        return Exit::Failed;
+    }
     // One that is missing says nothing.
     let machine = egress::Machine::read(
         &fs::read(RESOLV_CONF).unwrap_or_default(),
         &fs::read(HOSTS).unwrap_or_default(),
     );
-    match egress::serve(socket, &machine, sandbox::service::confine_gateway) {
+    match egress::serve(stdin, &machine, sandbox::service::confine_gateway) {
         Ok(()) => Exit::Success,
         Err(_) => Exit::Failed,
     }

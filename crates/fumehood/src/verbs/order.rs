@@ -1,6 +1,6 @@
 //! From options to an order: the request, the grant that it asks for, and the profile that holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -8,7 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use engine::{Engine, Order, Workspace};
+use model::EgressRule;
 use model::action::Principal;
+use model::egress::RuleError;
 use model::grant::{GrantedProgram, Input, Network, Programs, WorkspaceAccess};
 use model::task::Task;
 use model::text::escape;
@@ -22,6 +24,7 @@ use super::partial::Partial;
 use super::repository::tightened;
 use crate::args::{EnvSetting, InputSetting, SandboxOptions};
 use crate::error::CliError;
+use crate::settings::Settings;
 
 /// What is to be run, and how.
 pub(super) struct Wanted<'w> {
@@ -59,6 +62,9 @@ pub(super) fn order(
     if let Some(action) = wanted.joins {
         grant.network = Network::Joined(action);
     }
+    if !options.allow_net.is_empty() {
+        grant.network = Network::Egress(reached(&settings, &options.allow_net)?);
+    }
     grant.terminal = wanted.terminal;
     grant.hidden = hidden(engine, task, workspace, options)?;
     let request = ActionRequest {
@@ -75,6 +81,27 @@ pub(super) fn order(
         workspace: workspace.clone(),
         mutant: mutant::chosen(&context.environment),
     })
+}
+
+/// Reads what is to be reached: rules, and names of tables in the settings.
+fn reached(settings: &Settings, named: &[String]) -> Result<BTreeSet<EgressRule>, CliError> {
+    let mut rules = BTreeSet::new();
+    for text in named {
+        if let Some(table) = settings.network(text) {
+            rules.extend(table);
+            continue;
+        }
+        let rule = text.parse().map_err(|error: RuleError| {
+            let names: Vec<&str> = settings.networks.keys().map(String::as_str).collect();
+            let names = match names.as_slice() {
+                [] => "your settings have no `[network.NAME]`".to_owned(),
+                names => format!("your settings have {}", names.join(", ")),
+            };
+            CliError::Cannot(format!("`--allow-net {}`: {error}; {names}", escape(text)))
+        })?;
+        rules.insert(rule);
+    }
+    Ok(rules)
 }
 
 /// Returns the paths that the command is not to see.

@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::{ApplyMode, describe};
 use gate::{Apply, ApplySource, Approval, Classes, Decision, Facts, Gate, OtherAction, Progress, Subject};
 use model::action::{Base, Principal, StartingPoint};
+use model::egress::RuleError;
 use model::event::DecisionRecord;
 use model::grant::{Input, Network, WorkspaceAccess};
 use model::text::escape;
 use model::{
-    Action, ActionId, ActionRequest, Bytes, Change, ChangeKind, Digest, Effect, FileKind, Grant, Limits,
-    OsText, Profile, Quorum, TaskId, Timestamp, Tool, WorkspacePath,
+    Action, ActionId, ActionRequest, Bytes, Change, ChangeKind, Digest, Effect, EgressRule, FileKind, Grant,
+    Limits, OsText, Profile, Quorum, TaskId, Timestamp, Tool, WorkspacePath,
 };
 use serde::Deserialize;
 
@@ -42,6 +43,10 @@ pub(super) struct Asked {
     by: Option<String>,
     read_only: bool,
     network: Option<AskedNetwork>,
+    /// The rules for what it is to reach through the gateway.
+    reach: Vec<RuleText>,
+    /// The rules that the settings have for that.
+    named: Vec<RuleText>,
     joins: Option<AskedJoin>,
     terminal: bool,
     credentials: Vec<WorkspacePath>,
@@ -74,6 +79,19 @@ enum AskedMode {
 #[serde(rename_all = "kebab-case")]
 enum AskedNetwork {
     Host,
+}
+
+/// A rule for the network, as people write it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+struct RuleText(EgressRule);
+
+impl TryFrom<String> for RuleText {
+    type Error = RuleError;
+
+    fn try_from(text: String) -> Result<Self, RuleError> {
+        text.parse().map(Self)
+    }
 }
 
 /// The network of another action, and what is known of that.
@@ -269,6 +287,7 @@ impl Asked {
         let approve = |quorum: &Quorum| approvals(action.digest(), quorum);
         let facts = Facts {
             inputs,
+            egress: self.named.iter().map(|rule| rule.0.clone()).collect(),
             declared: described.declared.clone(),
             classes: self.classes.unwrap_or(described.classes),
             joined: self.joins.map(|AskedJoin { same_task, running }| OtherAction {
@@ -291,6 +310,9 @@ impl Asked {
         }
         if let Some(AskedNetwork::Host) = self.network {
             grant.network = Network::Host;
+        }
+        if !self.reach.is_empty() {
+            grant.network = Network::Egress(self.reach.iter().map(|rule| rule.0.clone()).collect());
         }
         if self.joins.is_some() {
             grant.network = Network::Joined(ActionId::from_random([1; 10]));
