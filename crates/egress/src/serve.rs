@@ -79,7 +79,7 @@ pub fn serve(
     let served = prepared(socket, machine, confine);
     if let Err(why) = &served {
         // When it is gone, nobody is to be told.
-        let _ = talk::say(&socket, &FromGateway::Failed(why.clone()), &[]);
+        let _ = talk::say(socket, &FromGateway::Failed(why.clone()), &[]);
     }
     served
 }

@@ -12,6 +12,7 @@ mod elsewhere;
 mod history;
 mod intake;
 mod joining;
+mod network;
 mod policy;
 mod policy_tools;
 mod programs;

@@ -173,7 +173,7 @@ pub struct GrantPart {
     /// What the action may do with the workspace: `read-only` or `read-write`.
     #[schemars(with = "String")]
     pub workspace: WorkspaceAccess,
-    /// What it may reach: `loopback` for its own, `host`, or the loopback of the action that it joined.
+    /// What it may reach: `loopback` for its own, `host`, the loopback of the action that it joined, or what rules name.
     #[schemars(schema_with = "schema::network")]
     pub network: Network,
     /// The profile.

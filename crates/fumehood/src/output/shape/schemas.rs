@@ -124,7 +124,25 @@ pub(super) fn network(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"oneOf": [
         {"enum": ["loopback", "host"]},
         object(json!({"joined": {"type": "string"}})),
+        object(json!({"egress": {"type": "array", "items": rule()}})),
     ]})
+}
+
+/// A rule for what may be reached through the gateway.
+fn rule() -> Json {
+    let texts = json!({"type": "array", "items": {"type": "string"}});
+    json!({
+        "type": "object",
+        "properties": {
+            "host": {"type": "string", "description": "A name, `*.` and a name for all below it, or an address."},
+            "port": {"type": "integer", "minimum": 1, "maximum": 65535},
+            "protocol": {"enum": ["https", "http", "tcp"]},
+            "methods": texts, "path": {"type": "string"},
+            "credential": {"type": "string"}, "registry": {"type": "string"}, "inside": texts,
+        },
+        "required": ["host", "port", "protocol"],
+        "additionalProperties": false,
+    })
 }
 
 pub(super) fn verdict(_: &mut SchemaGenerator) -> Schema {

@@ -1,0 +1,144 @@
+//! `run --allow-net`: what settings name is reached through the gateway, everything else is refused and told.
+
+use std::io::{Read, Write};
+use std::net::TcpListener;
+
+use serde_json::Value;
+
+use super::bench::{Answer, Bench, fits};
+
+/// A server of the host that answers every request with one word, and the port that it is at.
+fn server() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = listener.local_addr().expect("has one").port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let mut head = Vec::new();
+                let mut byte = [0; 1];
+                while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).is_ok_and(|read| read == 1) {
+                    head.extend(byte);
+                }
+                let _ = stream
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\nconnection: close\r\n\r\nreached");
+            });
+        }
+    });
+    port
+}
+
+/// Speaks with the proxy as its bytes are, one line of request after the other, and prints how each is answered. What has to
+/// be tried beside is tried without it.
+const CLIENT: &str = r#"
+import os, socket, sys
+proxy = os.environ['HTTP_PROXY'].split('//')[1].rstrip('/').rsplit(':', 1)
+def ask(request):
+    with socket.create_connection((proxy[0], int(proxy[1])), 5) as s:
+        s.sendall(request.encode())
+        answer = b''
+        while chunk := s.recv(4096):
+            answer += chunk
+    return answer.split(b' ')[1].decode(), b'reached' in answer
+def tunnel(to):
+    with socket.create_connection((proxy[0], int(proxy[1])), 5) as s:
+        s.sendall(f'CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n\r\n'.encode())
+        return s.recv(4096).split(b' ')[1].decode()
+for line in sys.argv[1:]:
+    kind, _, rest = line.partition(' ')
+    if kind == 'get':
+        target, _, host = rest.partition(' ')
+        print(line, *ask(f'GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n'))
+    elif kind == 'tunnel':
+        print(line, tunnel(rest))
+    elif kind == 'name':
+        try:
+            print(line, bool(socket.getaddrinfo(rest, 443)))
+        except socket.gaierror as error:
+            print(line, error.errno == socket.EAI_NONAME)
+    else:
+        host, port = rest.rsplit(':', 1)
+        try:
+            socket.create_connection((host, int(port)), 5)
+            print(line, 'connected')
+        except OSError as error:
+            print(line, error.errno)
+"#;
+
+fn says(bench: &Bench, allow: &str, tries: &[&str]) -> Answer {
+    bench.run(&[&["run", "--json", "--allow-net", allow, "--", "python3", "-c", CLIENT], tries].concat())
+}
+
+fn named(rules: &[String]) -> Bench {
+    let bench = Bench::new();
+    let rules: Vec<String> = rules.iter().map(|rule| format!("{rule:?}")).collect();
+    bench.settings(&format!("[network.own]\nrules = [{}]\n", rules.join(", ")));
+    bench
+}
+
+fn document(answer: &Answer) -> Value {
+    let document = serde_json::from_str(answer.err.lines().last().expect("a line")).expect("is JSON");
+    fits("action", &document);
+    document
+}
+
+#[test]
+fn what_settings_name_is_reached_and_nothing_else() {
+    let port = server();
+    let other = server();
+    let bench = named(&[format!("http://127.0.0.1:{port}/open/**"), "https://a.test".to_owned()]);
+    let own = format!("127.0.0.1:{port}");
+    let lines = [
+        (format!("get http://{own}/open/x {own}"), "200 True"),
+        (format!("get http://{own}/other {own}"), "403 False"),
+        (format!("get http://{own}/open/../other {own}"), "403 False"),
+        (format!("get http://127.0.0.1:{other}/open/x 127.0.0.1:{other}"), "403 False"),
+        (format!("get http://{own}/open/x allowed.test"), "403 False"),
+        (format!("get http://2130706433:{port}/open/x 2130706433:{port}"), "403 False"),
+        (format!("tunnel 127.0.0.1:{other}"), "403"),
+        (format!("tunnel localhost:{port}"), "403"),
+        ("tunnel evila.test:443".to_owned(), "403"),
+        ("name evila.test".to_owned(), "True"),
+        ("name a.test".to_owned(), "True"),
+        // EACCES: no packet leaves (13).
+        ("connect 192.0.2.1:443".to_owned(), "13"),
+        (format!("connect 127.0.0.1:{port}"), "111"),
+    ];
+    let tries: Vec<&str> = lines.iter().map(|(line, _)| line.as_str()).collect();
+    let answer = says(&bench, "own", &tries);
+    let expected: Vec<String> = lines.iter().map(|(line, says)| format!("{line} {says}")).collect();
+    assert_eq!(answer.out.lines().collect::<Vec<_>>(), expected, "{answer:?}");
+
+    let network = &document(&answer)["end"]["observed"]["network"];
+    let attempts = network["attempts"].as_array().expect("some");
+    let verdicts =
+        |verdict: &str| attempts.iter().filter(|one| one["attempt"]["verdict"]["verdict"] == verdict).count();
+    assert_eq!(verdicts("allowed"), 1, "{network}");
+    assert!(verdicts("refused") >= 9, "{network}");
+    let said =
+        bench.run(&["run", "--allow-net", "own", "--", "python3", "-c", CLIENT, "name evila.test"]).err;
+    assert!(
+        said.contains("refused over the network: evila.test") && said.contains("`https://evila.test` would"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_no_setting_names_needs_a_persons_yes_and_nothing_runs_before() {
+    let bench = Bench::new();
+    let answer = bench.run(&["run", "--json", "--allow-net", "https://a.test", "--", "touch", "ran"]);
+    let document = document(&answer);
+    assert_eq!(document["decision"]["reason"], "network-not-named", "{answer:?}");
+    assert!(answer.err.contains("approvals"), "{answer:?}");
+    let refused = bench.run(&["run", "--allow-net", "a.test", "--", "true"]);
+    assert!(
+        refused.err.contains("`https://example.com`") && refused.err.contains("[network.NAME]"),
+        "{refused:?}"
+    );
+}
+
+#[test]
+fn a_run_without_it_has_no_way_out() {
+    let bench = named(&["https://a.test".to_owned()]);
+    let script = "import os; print('HTTP_PROXY' in os.environ, os.path.exists('/etc/resolv.conf') and 'nameserver' in open('/etc/resolv.conf').read())";
+    assert_eq!(bench.run(&["run", "--", "python3", "-c", script]).out, "False False\n");
+}
