@@ -52,6 +52,11 @@ impl Attempts {
         drop(self.begin(attempt));
     }
 
+    /// Counts one that nothing can be said of.
+    pub(crate) fn miss(&self) {
+        lock(&self.0).dropped += 1;
+    }
+
     /// Tells whether so many wait to be told that nothing more should begin.
     pub(crate) fn is_full(&self) -> bool {
         lock(&self.0).open.len() >= WAITING_MAX

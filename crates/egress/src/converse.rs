@@ -26,6 +26,8 @@ use crate::upstream::UpstreamError;
 
 /// How long a client may take to say what shows whether it may go on.
 const SPEAKS_WITHIN: Duration = Duration::from_secs(30);
+/// In how many pieces: each time, all of it is looked at again.
+const READS_MAX: usize = 64;
 /// What is read of it at once.
 const PIECE: usize = 4096;
 
@@ -123,7 +125,7 @@ enum Words {
 async fn first_words(client: &mut Client) -> io::Result<Words> {
     let mut said = Vec::new();
     let words = timeout(SPEAKS_WITHIN, async {
-        loop {
+        for _ in 0..READS_MAX {
             let had = said.len();
             said.resize(had + PIECE, 0);
             let read = client.read(&mut said[had..]).await?;
@@ -135,6 +137,7 @@ async fn first_words(client: &mut Client) -> io::Result<Words> {
                 Hello::Incomplete | Hello::None => return Ok(Words::Other),
             }
         }
+        Err(io::ErrorKind::InvalidData.into())
     })
     .await
     .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))

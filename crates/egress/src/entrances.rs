@@ -74,7 +74,10 @@ async fn accept_all(context: &Arc<Context>, entrance: Entrance, listener: &TcpLi
             continue;
         };
         // Where all places are taken, the client is refused and does not wait.
-        let Some(place) = context.place() else { continue };
+        let Some(place) = context.place() else {
+            context.attempts.miss();
+            continue;
+        };
         let context = Arc::clone(context);
         tokio::spawn(async move {
             let _ = stream.set_nodelay(true);

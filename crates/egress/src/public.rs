@@ -4,11 +4,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Ranges of IPv4 that are not for everybody, by the registry of special-purpose addresses (RFC 6890 and its updates), with
 /// multicast (RFC 5771) and what is reserved (RFC 1112, section 4).
-const SPECIAL_V4: [([u8; 4], u8); 16] = [
+const SPECIAL_V4: [([u8; 4], u8); 17] = [
     ([0, 0, 0, 0], 8),
     ([10, 0, 0, 0], 8),
     ([100, 64, 0, 0], 10),
     ([127, 0, 0, 0], 8),
+    // What a large cloud tells and gives its machines, at an address that looks like anybody's.
+    ([168, 63, 129, 16], 32),
     ([169, 254, 0, 0], 16),
     ([172, 16, 0, 0], 12),
     ([192, 0, 0, 0], 24),
@@ -73,6 +75,7 @@ mod tests {
             "100.64.0.1",
             "127.0.0.1",
             "127.255.255.255",
+            "168.63.129.16",
             "169.254.169.254",
             "172.16.0.1",
             "172.31.255.255",

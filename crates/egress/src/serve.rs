@@ -1,7 +1,7 @@
 //! The process of a gateway, from its first word to its last.
 
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,12 @@ use crate::tls::{self, Authority, Interceptor};
 use crate::upstream::Upstream;
 use crate::{entrances, talk};
 
+/// The port of servers that know names (RFC 1035, section 4.2).
+const DNS: u16 = 53;
 /// How often what was tried is told.
 const TELLS_EVERY: Duration = Duration::from_millis(50);
+/// Why it ends when a credential is taken back.
+const NO_CREDENTIAL: &str = "a credential was taken back that this gateway never had";
 /// How many attempts are told in one message; each has texts of at most a few kilobytes.
 const TOLD_AT_ONCE: usize = 8;
 
@@ -31,7 +35,7 @@ const TOLD_AT_ONCE: usize = 8;
 #[derive(Debug, Default)]
 pub struct Machine {
     /// The servers that know names.
-    pub servers: Vec<IpAddr>,
+    pub servers: Vec<SocketAddr>,
     /// The names that the machine knows by itself, as in `hosts(5)`.
     pub hosts: Vec<u8>,
     /// The certificates that it verifies servers by.
@@ -54,13 +58,14 @@ impl Machine {
 }
 
 /// Returns the servers of `resolv.conf(5)`.
-fn servers_of(text: &[u8]) -> Vec<IpAddr> {
+fn servers_of(text: &[u8]) -> Vec<SocketAddr> {
     let text = String::from_utf8_lossy(text);
     let server = |line: &str| {
         let mut words = line.split_whitespace();
         // What stands behind a percent sign is an interface.
         let address = words.next().filter(|word| *word == "nameserver").and(words.next())?;
-        address.split('%').next()?.parse().ok()
+        let address: IpAddr = address.split('%').next()?.parse().ok()?;
+        Some(SocketAddr::new(address, DNS))
     };
     text.lines().filter_map(server).collect()
 }
@@ -98,8 +103,8 @@ fn prepared(
         let upstream = if begin.resolvers.is_empty() {
             machine.upstream()?
         } else {
-            let servers = begin.resolvers.iter().map(std::net::SocketAddr::ip).collect();
-            Machine { servers, hosts: machine.hosts.clone(), roots: Vec::new() }.upstream()?
+            Machine { servers: begin.resolvers.clone(), hosts: machine.hosts.clone(), roots: Vec::new() }
+                .upstream()?
         };
         let mut context = Context::new(Rules::new(rules), upstream, begin.ranges, begin.bounds);
         if let Some(authority) = authority {
@@ -154,7 +159,8 @@ fn agreed(socket: BorrowedFd<'_>) -> Result<Option<(Told, Vec<Opened>)>, String>
                 return Ok(Some((Told { begin, rules, authority, roots }, entrances)));
             }
             ToGateway::Finish => return Ok(None),
-            ToGateway::Revoke { .. } => {}
+            // It would go on to be used: better nothing goes on.
+            ToGateway::Revoke { .. } => return Err(NO_CREDENTIAL.to_owned()),
         }
     }
 }
@@ -169,7 +175,8 @@ async fn until_the_end(socket: &UnixDatagram, context: &Context) -> Result<(), S
             heard = socket.async_io(Interest::READABLE, || talk::hear::<ToGateway>(socket)) => match heard {
                 Ok(Some((ToGateway::Finish, _))) => return tell(socket, context).await,
                 Ok(None) => return Ok(()),
-                Ok(Some(_)) => {}
+                Ok(Some((ToGateway::Revoke { .. }, _))) => return Err(NO_CREDENTIAL.to_owned()),
+                Ok(Some(_)) => return Err("the supervisor said more than was agreed".to_owned()),
                 Err(error) => return Err(format!("the supervisor is not understood: {error}")),
             },
         }
@@ -207,8 +214,8 @@ mod tests {
     #[test]
     fn the_servers_of_the_machine_are_read() {
         let text = b"# x\nsearch a.test\nnameserver 192.0.2.1\n  nameserver fe80::1%eth0 \nnameserver nonsense\noptions edns0\n";
-        let expected: Vec<IpAddr> =
-            ["192.0.2.1", "fe80::1"].iter().map(|text| text.parse().expect("one")).collect();
+        let expected: Vec<SocketAddr> =
+            ["192.0.2.1:53", "[fe80::1]:53"].iter().map(|text| text.parse().expect("one")).collect();
         assert_eq!(servers_of(text), expected);
     }
 }

@@ -22,6 +22,8 @@ pub(crate) const BEGINNING: &[u8] = b"CONNECT ";
 /// The longest head, in bytes, and the most lines in it.
 const HEAD_MAX: usize = 16 << 10;
 const LINES_MAX: usize = 100;
+/// In how many pieces it may come: each time, all of it is looked at again.
+const READS_MAX: usize = 64;
 /// How long a client may take for it.
 const SPEAKS_WITHIN: Duration = Duration::from_secs(30);
 
@@ -64,7 +66,7 @@ pub(crate) async fn serve(context: Arc<Context>, mut client: Client) {
 /// Hears the head; what comes behind it stays to be read.
 async fn hear(client: &mut Client) -> io::Result<Result<(Host, u16), (String, Refusal)>> {
     let mut said = Vec::new();
-    loop {
+    for _ in 0..READS_MAX {
         let had = said.len();
         said.resize(had + 4096, 0);
         let read = client.read(&mut said[had..]).await?;
@@ -78,6 +80,7 @@ async fn hear(client: &mut Client) -> io::Result<Result<(Host, u16), (String, Re
             Head::Partial | Head::Bad => return Err(io::ErrorKind::InvalidData.into()),
         }
     }
+    Err(io::ErrorKind::InvalidData.into())
 }
 
 fn head_of(bytes: &[u8]) -> Head {

@@ -66,8 +66,8 @@ impl Upstream {
     ///
     /// # Errors
     /// When there is no server.
-    pub fn new(servers: &[IpAddr], hosts: Hosts) -> Result<Self, String> {
-        let servers = servers.iter().map(|server| NameServerConfig::udp_and_tcp(*server)).collect();
+    pub fn new(servers: &[SocketAddr], hosts: Hosts) -> Result<Self, String> {
+        let servers = servers.iter().map(|server| at_port(*server)).collect();
         let config = ResolverConfig::from_name_servers(servers);
         let mut builder = Resolver::builder_with_config(config, Unbound::default());
         let options = builder.options_mut();
@@ -122,6 +122,14 @@ async fn looked_up(resolver: &Resolver<Unbound>, name: &HostName) -> Result<Vec<
     let whole = Name::from_ascii(format!("{name}.")).map_err(|error| unknown(error.to_string()))?;
     let found = resolver.lookup_ip(whole).await.map_err(|error| unknown(error.to_string()))?;
     Ok(found.iter().collect())
+}
+
+fn at_port(server: SocketAddr) -> NameServerConfig {
+    let mut config = NameServerConfig::udp_and_tcp(server.ip());
+    for connection in &mut config.connections {
+        connection.port = server.port();
+    }
+    config
 }
 
 /// Returns the addresses that may be connected to. One that may not be makes the others suspicious: a name that leads inward
