@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use gate::{Gate, GateError, Policy};
-use model::egress::Begin;
-use model::{EgressRule, Profile};
+use model::egress::{Begin, SigningAuthority};
+use model::{EgressRule, Profile, Timestamp};
 use sandbox::Identity;
 
 use crate::anchor::Anchor;
@@ -67,7 +67,7 @@ impl Reachable {
 }
 
 /// The gateway of a sandbox: a program of ours that is started for each action that reaches something.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct GatewayProgram {
     /// The program: our own file.
     pub program: PathBuf,
@@ -75,6 +75,8 @@ pub struct GatewayProgram {
     pub arguments: Vec<OsString>,
     /// What holds for all rules of all actions.
     pub begin: Begin,
+    /// What signs for clients inside, kept in this directory; asked for where a rule has to look into TLS.
+    pub authority: fn(&Path, Timestamp) -> Result<SigningAuthority, String>,
 }
 
 /// What the engine is told at its start.

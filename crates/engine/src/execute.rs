@@ -9,6 +9,7 @@ use inspect::layer::{self, Bounds};
 use inspect::tree::Time;
 use inspect::{Report, Rules, Stack, Tree};
 use model::action::Base;
+use model::egress::ToGateway;
 use model::event::{Event, HeldBack};
 use model::{ApprovalState, Grant, OsText, Subject};
 use sandbox::fail_point;
@@ -38,6 +39,8 @@ const DENIED_BEFORE: &str = "when it was tried, it did what was denied before";
 
 /// Changes that one event lists; the rest is counted. All of them stay in the layer.
 const CHANGES_MAX: usize = 1000;
+/// The roots that programs verify servers by, in one file, on Debian and its kin.
+const ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// What was found in a layer.
 #[derive(Debug, Default)]
@@ -52,6 +55,8 @@ impl Engine {
     pub(crate) fn spec(&self, run: &Run, grant: &Grant) -> Result<Spec, EngineError> {
         let grant = grant.clone();
         let places = self.places();
+        let mut covers = run.start.covers.clone();
+        let gateway = self.gateway(&grant, &mut covers)?;
         Ok(Spec {
             identity: run.start.identity,
             view: self.view(&run.start.workspace, run.start.identity, &grant)?,
@@ -63,13 +68,13 @@ impl Engine {
                 layer: places.layer(&run.task, &run.action),
             },
             masks: run.start.masked.clone(),
-            covers: run.start.covers.clone(),
+            covers,
             git_directory: run.start.git_directory.clone(),
             joined: grant.network.joined().map(|action| Joined {
                 action: action.clone(),
                 run_directory: places.runs().join(action.as_str()),
             }),
-            gateway: self.gateway(&grant),
+            gateway,
             grant,
             service_manager: self.config.service_manager.clone(),
             run_directory: run.directory.clone(),
@@ -80,11 +85,27 @@ impl Engine {
         })
     }
 
-    /// Returns the gateway of an action that may reach something.
-    fn gateway(&self, grant: &Grant) -> Option<GatewaySpec> {
-        let ours = self.config.gateway.as_ref().filter(|_| grant.network.egress().is_some())?;
-        let GatewayProgram { program, arguments, begin } = ours.clone();
-        Some(GatewaySpec { program, arguments, begin, also: Vec::new() })
+    /// Returns the gateway of an action that may reach something. Where it looks into TLS, clients inside are shown the roots of
+    /// the machine with its authority among them.
+    fn gateway(
+        &self,
+        grant: &Grant,
+        covers: &mut Vec<(PathBuf, Vec<u8>)>,
+    ) -> Result<Option<GatewaySpec>, EngineError> {
+        let ours = self.config.gateway.as_ref().filter(|_| grant.network.egress().is_some());
+        let Some(GatewayProgram { program, arguments, begin, authority }) = ours.cloned() else {
+            return Ok(None);
+        };
+        let mut also = Vec::new();
+        if grant.network.looks_into_tls() {
+            let signing = authority(self.store().directory(), now()).map_err(EngineError::Nothing)?;
+            let mut roots = std::fs::read(ROOTS).map_err(EngineError::file("read", ROOTS))?;
+            roots.extend_from_slice(b"\n");
+            roots.extend_from_slice(signing.certificate.as_bytes());
+            covers.push((ROOTS.into(), roots));
+            also.push(ToGateway::Authority(Box::new(signing)));
+        }
+        Ok(Some(GatewaySpec { program, arguments, begin, also }))
     }
 
     /// Runs a permitted action in its sandbox, looks at what came out, and records all of it.

@@ -40,6 +40,7 @@ impl Engine {
             terminal: grant.terminal,
             offline: grant.network.egress().is_none(),
             gateway: grant.network.egress().is_some(),
+            looked_into: grant.network.looks_into_tls(),
         };
         Ok(View::of(&host, &grant.programs)?)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::egress::EgressRule;
+use crate::egress::{EgressRule, Protocol};
 use crate::id::ActionId;
 use crate::os_text::OsText;
 use crate::path::WorkspacePath;
@@ -64,6 +64,12 @@ impl Network {
             Self::Joined(action) => Some(action),
             Self::Loopback | Self::Egress(_) | Self::Host => None,
         }
+    }
+
+    /// Tells whether the gateway has to look into TLS for what it reaches.
+    pub fn looks_into_tls(&self) -> bool {
+        let inside = |rule: &EgressRule| rule.protocol == Protocol::Https && rule.looks_inside();
+        self.egress().is_some_and(|rules| rules.iter().any(inside))
     }
 
     /// Returns what it reaches through the gateway.

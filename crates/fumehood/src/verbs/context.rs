@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use engine::{Engine, Workspace};
+use model::Timestamp;
 use model::action::Principal;
-use model::egress::{Begin, Bounds, Ranges};
+use model::egress::{Begin, Bounds, Ranges, SigningAuthority};
 use sandbox::Identity;
 use sandbox::view::wanted_variables;
 
@@ -34,6 +35,8 @@ const RUN_AS: u32 = 64_500;
 const OURSELVES: &str = "/proc/self/exe";
 /// The verb by which it is the gateway of a sandbox. Nobody types it.
 const GATEWAY: &str = "__gateway";
+/// The file of the state directory with what signs for clients inside.
+const AUTHORITY: &str = "authority.json";
 
 impl<'c> Context<'c> {
     pub(super) fn new(
@@ -148,5 +151,12 @@ fn gateway() -> engine::GatewayProgram {
         program: OURSELVES.into(),
         arguments: vec![GATEWAY.into()],
         begin: Begin { ranges: Ranges::default(), resolvers: Vec::new(), bounds: Bounds::default() },
+        authority,
     }
+}
+
+/// Returns what signs for clients inside, where a gateway looks into TLS. It is made when it is first needed.
+fn authority(state: &Path, now: Timestamp) -> Result<SigningAuthority, String> {
+    let authority = egress::tls::Authority::of_machine(&state.join(AUTHORITY), now);
+    authority.map(SigningAuthority::from).map_err(|error| error.to_string())
 }

@@ -122,6 +122,64 @@ fn what_settings_name_is_reached_and_nothing_else() {
     );
 }
 
+/// Makes requests over TLS through a tunnel, as a client that verifies by what its system says, and prints how each is
+/// answered.
+const OVER_TLS: &str = r#"
+import os, socket, ssl, sys
+proxy = os.environ['HTTPS_PROXY'].split('//')[1].rstrip('/').rsplit(':', 1)
+for path in sys.argv[1:]:
+    with socket.create_connection((proxy[0], int(proxy[1])), 5) as s:
+        s.sendall(b'CONNECT a.test:443 HTTP/1.1\r\nHost: a.test:443\r\n\r\n')
+        assert b' 200 ' in s.recv(4096)
+        with ssl.create_default_context().wrap_socket(s, server_hostname='a.test') as s:
+            s.sendall(f'GET {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n\r\n'.encode())
+            answer = b''
+            while chunk := s.recv(4096):
+                answer += chunk
+    print(path, answer.split(b' ')[1].decode())
+"#;
+
+#[test]
+fn a_path_within_tls_is_decided_and_clients_inside_trust_who_looks() {
+    let bench = named(&["GET https://a.test/open/**".to_owned()]);
+    let answer = bench.run(&[
+        "run",
+        "--json",
+        "--allow-net",
+        "own",
+        "--",
+        "python3",
+        "-c",
+        OVER_TLS,
+        "/open/x",
+        "/other",
+    ]);
+    // The one that is allowed goes out, where nobody knows the name.
+    assert_eq!(answer.out, "/open/x 502\n/other 403\n", "{answer:?}");
+    let attempts = document(&answer)["end"]["observed"]["network"]["attempts"].clone();
+    let verdict = |path: &str| {
+        let all = attempts.as_array().expect("some").iter();
+        let of = all.filter(|one| one["attempt"]["path"] == path);
+        of.map(|one| one["attempt"]["verdict"]["verdict"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!((verdict("/open/x"), verdict("/other")), (vec!["failed".into()], vec!["refused".into()]));
+    let file = bench.path("state/authority.json");
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(file).expect("is kept").permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    // Without a rule that looks inside, nobody inside is told to trust it.
+    let plain = named(&["https://a.test".to_owned()]);
+    let script = "grep -c BEGIN /etc/ssl/certs/ca-certificates.crt; env | grep -c SSL_CERT_FILE";
+    let roots = std::fs::read_to_string("/etc/ssl/certs/ca-certificates.crt")
+        .expect("has roots")
+        .matches("BEGIN")
+        .count();
+    assert_eq!(
+        plain.run(&["run", "--allow-net", "own", "--", "sh", "-c", script]).out,
+        format!("{roots}\n0\n")
+    );
+}
+
 #[test]
 fn what_no_setting_names_needs_a_persons_yes_and_nothing_runs_before() {
     let bench = Bench::new();

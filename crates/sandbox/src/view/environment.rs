@@ -76,6 +76,7 @@ fn listed_value(assembly: &mut Assembly<'_>, found: &Found, name: &str, kind: &s
         "always" => ours(true, value),
         "offline" => ours(host.offline, value),
         "gateway" => ours(host.gateway, value),
+        "trust" => ours(host.looked_into, value),
         "with" => {
             let (tool, value) = value.split_once(' ')?;
             ours(found.tools.contains(&tool), value)
@@ -111,7 +112,7 @@ mod tests {
     fn every_listed_variable_has_a_kind_that_is_understood() {
         for [name, kind, _] in rows::<3>(VARIABLES) {
             let word = kind.split(' ').next();
-            let known = ["text", "always", "terminal", "offline", "gateway", "with"];
+            let known = ["text", "always", "terminal", "offline", "gateway", "trust", "with"];
             assert!(word.is_some_and(|word| known.contains(&word)), "{name} {kind}");
             assert!(!super::super::credentials::names_secret(name), "{name}");
         }

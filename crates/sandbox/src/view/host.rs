@@ -31,6 +31,8 @@ pub struct Host {
     pub offline: bool,
     /// Whether the network is reached through a gateway, which answers for names on the loopback.
     pub gateway: bool,
+    /// Whether that gateway looks into TLS, so that clients have to trust its authority.
+    pub looked_into: bool,
 }
 
 /// A user and its primary group.
@@ -62,6 +64,7 @@ impl Host {
             terminal: false,
             offline: true,
             gateway: false,
+            looked_into: false,
         }
     }
 }

@@ -49,6 +49,7 @@ impl Bench {
             terminal: false,
             offline: true,
             gateway: false,
+            looked_into: false,
         };
         let bench = Self { top, host };
         bench.directory("/home/ada/project");
