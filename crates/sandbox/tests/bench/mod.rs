@@ -133,6 +133,7 @@ impl Bench {
             terminal: self.grant.terminal,
             offline: self.gateway.is_none(),
             gateway: self.gateway.is_some(),
+            looked_into: false,
         };
         Spec {
             identity,
