@@ -46,7 +46,11 @@ pub const FOR_TESTS: &[Package] = &[
     package("python3-venv", PythonModule("ensurepip"), "tests run pytest in a virtual environment inside"),
     package("default-jdk-headless", Program("javac"), "tests compile and run a Java program inside"),
     package("cvc5", Program("cvc5"), "tests prove what policies never allow with it"),
-    package("ca-certificates", Program("update-ca-certificates"), "the gateway verifies servers by its roots"),
+    package(
+        "ca-certificates",
+        Program("update-ca-certificates"),
+        "the gateway verifies servers by its roots",
+    ),
     package("passwd", Program("useradd"), "privileged tests run again as a throw-away ordinary user"),
     package("mount", Program("mount"), "that user reaches a closed repository by a mount of its own"),
 ];
