@@ -45,7 +45,11 @@ where
     tokio::try_join!(out, back).map(|_| ())
 }
 
-async fn one_way(
+/// Carries bytes from one end to the other, each piece counted before it passes.
+///
+/// # Errors
+/// When an end breaks off, or no more may pass.
+pub(crate) async fn one_way(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut (impl AsyncWrite + Unpin),
     count: impl Fn(u64) -> Result<(), Refusal>,
@@ -58,6 +62,7 @@ async fn one_way(
         }
         count(read as u64).map_err(used_up)?;
         to.write_all(&piece[..read]).await?;
+        to.flush().await?;
     }
 }
 

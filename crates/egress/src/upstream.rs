@@ -39,12 +39,12 @@ pub struct Upstream {
 enum Lookup {
     Servers(Box<Resolver<Unbound>>),
     /// A list in the place of servers: what a test knows.
-    #[cfg(any(test, feature = "test-upstream"))]
+    #[cfg(test)]
     Fixed(Fixed),
 }
 
 /// What knows names by itself.
-#[cfg(any(test, feature = "test-upstream"))]
+#[cfg(test)]
 type Fixed = Box<dyn Fn(&str) -> Vec<IpAddr> + Send + Sync>;
 
 /// Why nothing was connected to.
@@ -78,9 +78,9 @@ impl Upstream {
         Ok(Self { names: Lookup::Servers(Box::new(resolver)) })
     }
 
-    /// Knows names as a function does, for tests.
-    #[cfg(any(test, feature = "test-upstream"))]
-    pub fn fixed(names: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static) -> Self {
+    /// Knows names as a function does.
+    #[cfg(test)]
+    pub(crate) fn fixed(names: impl Fn(&str) -> Vec<IpAddr> + Send + Sync + 'static) -> Self {
         Self { names: Lookup::Fixed(Box::new(names)) }
     }
 
@@ -110,7 +110,7 @@ impl Upstream {
     async fn addresses(&self, name: &HostName) -> Result<Vec<IpAddr>, UpstreamError> {
         match &self.names {
             Lookup::Servers(resolver) => looked_up(resolver, name).await,
-            #[cfg(any(test, feature = "test-upstream"))]
+            #[cfg(test)]
             Lookup::Fixed(names) => Ok(names(name.as_str())),
         }
     }

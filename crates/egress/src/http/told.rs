@@ -1,23 +1,20 @@
 //! What is told of one request: when the last of it is gone, and however that came about.
 
-use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use http::request::Parts;
 use model::egress::{Attempt, Verdict};
-use model::units::{Bytes, Timestamp};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use model::units::Bytes;
 
 use super::{Outside, Serving, Stream, Way};
 use crate::Refusal;
+use crate::attempts::now;
+use crate::carry::one_way;
 
 /// The longest method and path that are told, in letters.
 const SHOWN_MAX: usize = 2048;
-/// How many bytes are carried at once after a switch.
-const PIECE: usize = 16 * 1024;
 
 /// One request; told when this is dropped, by the bodies of the request and of the response too.
 pub(crate) struct Told {
@@ -78,30 +75,13 @@ impl Told {
 
     /// Carries bytes both ways until each end has said its last, or no more may pass.
     pub(crate) async fn carry(&self, inside: impl Stream, outside: impl Stream) {
-        let (from_inside, to_inside) = tokio::io::split(inside);
-        let (from_outside, to_outside) = tokio::io::split(outside);
-        let out = self.pump(Way::Sent, from_inside, to_outside);
-        let back = self.pump(Way::Received, from_outside, to_inside);
+        let (mut from_inside, mut to_inside) = tokio::io::split(inside);
+        let (mut from_outside, mut to_outside) = tokio::io::split(outside);
+        let count = |way| move |bytes: u64| self.count(way, usize::try_from(bytes).unwrap_or(usize::MAX));
+        let out = one_way(&mut from_inside, &mut to_outside, count(Way::Sent));
+        let back = one_way(&mut from_outside, &mut to_inside, count(Way::Received));
         // An error at one end is the end of both: nobody is left to tell it to.
         let _ = tokio::try_join!(out, back);
-    }
-
-    async fn pump(
-        &self,
-        way: Way,
-        mut from: impl AsyncRead + Unpin,
-        mut to: impl AsyncWrite + Unpin,
-    ) -> io::Result<()> {
-        let mut piece = vec![0; PIECE];
-        loop {
-            let read = from.read(&mut piece).await?;
-            if read == 0 {
-                return to.shutdown().await;
-            }
-            self.count(way, read).map_err(io::Error::other)?;
-            to.write_all(&piece[..read]).await?;
-            to.flush().await?;
-        }
     }
 
     fn with(&self, change: impl FnOnce(&mut Attempt)) {
@@ -121,9 +101,4 @@ impl Drop for Told {
             self.outside.tell(Attempt { sent, received, ..attempt });
         }
     }
-}
-
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_nanos(since.as_nanos().try_into().unwrap_or_default())
 }

@@ -123,6 +123,66 @@ const NO_CLONE3: Row = Row::new(
     "its flags lie in memory; C libraries fall back to clone",
 );
 
+/// Names may be given.
+const NAMES_OF_THREADS: Row = Row::new(
+    Group::ProcessOptions,
+    &[prctl],
+    &[NAMES],
+    Answer::Allow,
+    "names of threads and of memory, for people who debug it",
+);
+
+/// All other options of a process are settled.
+const SET_BEFORE: Row = Row::new(
+    Group::ProcessOptions,
+    &[prctl],
+    ALWAYS,
+    Answer::Fail(Errno::Einval),
+    "the rest was set before the filter",
+);
+
+/// No other process is signalled.
+const NO_SIGNALS: Row = Row::new(
+    Group::SignalsToOthers,
+    &[kill, tkill, tgkill, pidfd_open, pidfd_send_signal, rt_sigqueueinfo, rt_tgsigqueueinfo],
+    ALWAYS,
+    REFUSED,
+    "it runs beside the user's processes; when it gives up itself it dies of the refusal just as well",
+);
+
+/// No other process is looked into.
+const NO_TRACING: Row = Row::new(
+    Group::Tracing,
+    &[ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, kcmp],
+    ALWAYS,
+    REFUSED,
+    "it has no business in the memory of others",
+);
+
+/// No mount and no namespace changes.
+const STAYS: Row = Row::new(
+    Group::Mount,
+    &[
+        mount,
+        umount2,
+        pivot_root,
+        chroot,
+        open_tree,
+        open_tree_attr,
+        move_mount,
+        fsopen,
+        fsconfig,
+        fsmount,
+        fspick,
+        mount_setattr,
+        unshare,
+        setns,
+    ],
+    ALWAYS,
+    REFUSED,
+    "it stays where it was started",
+);
+
 /// The rows for the first process of a sandbox, once the runner exists that becomes the command.
 ///
 /// It has to read what a notified call says, to look into `/proc`, and to rename directories in the command's place
@@ -303,56 +363,11 @@ pub(super) const AGENT: &[Row] = &[
     )
     .only(Switch::Listens),
     Row::new(Group::Sockets, &[listen, accept, accept4], ALWAYS, REFUSED, "it waits for nobody"),
-    Row::new(
-        Group::ProcessOptions,
-        &[prctl],
-        &[NAMES],
-        Answer::Allow,
-        "names of threads and of memory, for people who debug it",
-    ),
-    Row::new(
-        Group::ProcessOptions,
-        &[prctl],
-        ALWAYS,
-        Answer::Fail(Errno::Einval),
-        "the rest was set before the filter",
-    ),
-    Row::new(
-        Group::SignalsToOthers,
-        &[kill, tkill, tgkill, pidfd_open, pidfd_send_signal, rt_sigqueueinfo, rt_tgsigqueueinfo],
-        ALWAYS,
-        REFUSED,
-        "it runs beside the user's processes; when it gives up itself it dies of the refusal just as well",
-    ),
-    Row::new(
-        Group::Tracing,
-        &[ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, kcmp],
-        ALWAYS,
-        REFUSED,
-        "it has no business in the memory of others",
-    ),
-    Row::new(
-        Group::Mount,
-        &[
-            mount,
-            umount2,
-            pivot_root,
-            chroot,
-            open_tree,
-            open_tree_attr,
-            move_mount,
-            fsopen,
-            fsconfig,
-            fsmount,
-            fspick,
-            mount_setattr,
-            unshare,
-            setns,
-        ],
-        ALWAYS,
-        REFUSED,
-        "it stays where it was started",
-    ),
+    NAMES_OF_THREADS,
+    SET_BEFORE,
+    NO_SIGNALS,
+    NO_TRACING,
+    STAYS,
 ];
 
 /// The rows for the gateway of a sandbox: it speaks with both sides of the way out, and holds what clients must not see.
@@ -429,54 +444,9 @@ pub(super) const GATEWAY: &[Row] = &[
         REFUSED,
         "it waits for nobody but at the sockets that it was handed",
     ),
-    Row::new(
-        Group::ProcessOptions,
-        &[prctl],
-        &[NAMES],
-        Answer::Allow,
-        "names of threads and of memory, for people who debug it",
-    ),
-    Row::new(
-        Group::ProcessOptions,
-        &[prctl],
-        ALWAYS,
-        Answer::Fail(Errno::Einval),
-        "the rest was set before the filter",
-    ),
-    Row::new(
-        Group::SignalsToOthers,
-        &[kill, tkill, tgkill, pidfd_open, pidfd_send_signal, rt_sigqueueinfo, rt_tgsigqueueinfo],
-        ALWAYS,
-        REFUSED,
-        "it runs beside the user's processes; when it gives up itself it dies of the refusal just as well",
-    ),
-    Row::new(
-        Group::Tracing,
-        &[ptrace, process_vm_readv, process_vm_writev, pidfd_getfd, kcmp],
-        ALWAYS,
-        REFUSED,
-        "it has no business in the memory of others",
-    ),
-    Row::new(
-        Group::Mount,
-        &[
-            mount,
-            umount2,
-            pivot_root,
-            chroot,
-            open_tree,
-            open_tree_attr,
-            move_mount,
-            fsopen,
-            fsconfig,
-            fsmount,
-            fspick,
-            mount_setattr,
-            unshare,
-            setns,
-        ],
-        ALWAYS,
-        REFUSED,
-        "it stays where it was started",
-    ),
+    NAMES_OF_THREADS,
+    SET_BEFORE,
+    NO_SIGNALS,
+    NO_TRACING,
+    STAYS,
 ];
