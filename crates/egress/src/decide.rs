@@ -40,7 +40,10 @@ impl Rules {
     pub fn name(&self, name: &HostName) -> Result<(), Refusal> {
         match self.0.iter().any(|rule| rule.host.matches(name)) {
             true => Ok(()),
-            false => Err(no_rule(&format!("`{name}`"), &format!("https://{name}"))),
+            false => {
+                let rule = format!("{}://{name}", Protocol::Https);
+                Err(Refusal::without_rule("host-not-allowed", &format!("`{name}`"), rule))
+            }
         }
     }
 
@@ -57,26 +60,18 @@ impl Rules {
         if !rules.is_empty() {
             return Ok(rules);
         }
-        let scheme = match port {
-            80 => "http",
-            443 => "https",
-            _ => "tcp",
-        };
-        let port = if scheme == "tcp" { format!(":{port}") } else { String::new() };
-        match target {
-            Host::Name(name) if self.name(name).is_ok() => Err(Refusal::new(
-                "port-not-allowed",
-                needs(
-                    &format!("port {port} of `{name}`", port = port.trim_start_matches(':')),
-                    &format!("{scheme}://{target}{port}"),
-                ),
-            )),
-            Host::Name(_) => Err(no_rule(&format!("`{target}`"), &format!("{scheme}://{target}{port}"))),
-            Host::Address(_) => Err(Refusal::new(
-                "address-not-allowed",
-                needs(&format!("the address {target}"), &format!("{scheme}://{target}{port}")),
-            )),
-        }
+        let scheme = Protocol::usual_at(port);
+        let shown = if scheme == Protocol::Tcp { format!(":{port}") } else { String::new() };
+        let rule = format!("{scheme}://{target}{shown}");
+        Err(match target {
+            Host::Name(name) if self.name(name).is_ok() => {
+                Refusal::without_rule("port-not-allowed", &format!("port {port} of `{name}`"), rule)
+            }
+            Host::Name(name) => Refusal::without_rule("host-not-allowed", &format!("`{name}`"), rule),
+            Host::Address(address) => {
+                Refusal::without_rule("address-not-allowed", &format!("the address {address}"), rule)
+            }
+        })
     }
 }
 
@@ -105,14 +100,6 @@ pub(crate) enum Look {
         /// HTTP in the clear.
         http: bool,
     },
-}
-
-fn no_rule(what: &str, rule: &str) -> Refusal {
-    Refusal::new("host-not-allowed", needs(what, rule))
-}
-
-fn needs(what: &str, rule: &str) -> String {
-    format!("no rule names {what}; `{rule}` would")
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ mod tests {
             &ToGateway::Entrances(vec![Entrance::DnsDatagrams, Entrance::Port(443)]),
             &[one.as_fd(), one.as_fd()],
         );
-        let refused = Verdict::Refused { reason: "r".to_owned(), why: "w".to_owned() };
+        let refused = Verdict::Refused { reason: "r".to_owned(), why: "w".to_owned(), needs: None };
         let attempt = Attempt {
             at: Timestamp::from_nanos(1),
             door: Door::Dns,

@@ -79,7 +79,11 @@ fn attempt(name: &str) -> Attempt {
         address: None,
         method: None,
         path: None,
-        verdict: Verdict::Refused { reason: "no-rule".to_owned(), why: "no rule names it".to_owned() },
+        verdict: Verdict::Refused {
+            reason: "no-rule".to_owned(),
+            why: "no rule names it".to_owned(),
+            needs: None,
+        },
         sent: Bytes::new(0),
         received: Bytes::new(0),
         continued: false,

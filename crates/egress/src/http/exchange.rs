@@ -102,7 +102,7 @@ impl Serving {
             let usual = *port == if self.meant.protocol == Protocol::Https { 443 } else { 80 };
             let port = if usual { String::new() } else { format!(":{port}") };
             let needed = format!("{} {}://{host}{port}{}", escape(method), self.meant.protocol, head.shown);
-            Refusal::new("no-rule", format!("no rule takes it; it would need `{needed}`"))
+            Refusal::without_rule("no-rule", "this request", needed)
         })
     }
 

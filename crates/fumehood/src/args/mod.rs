@@ -6,6 +6,7 @@
 mod approvals;
 mod intake;
 mod manage;
+mod net;
 mod policy;
 mod record;
 mod result;
@@ -28,6 +29,7 @@ pub use manage::{
     ArtifactsArgs, ArtifactsGetArgs, ArtifactsListArgs, ArtifactsVerb, BwrapArgs, CompletionsArgs,
     ConfigArgs, ConfigCheckArgs, ConfigExplainArgs, ConfigVerb, DemoArgs, DoctorArgs, GcArgs,
 };
+pub use net::{NetArgs, NetExplainArgs, NetLogArgs, NetTestArgs, NetVerb};
 pub use policy::{
     PolicyArgs, PolicyCheckArgs, PolicyDecideArgs, PolicyDiffArgs, PolicyExplainArgs, PolicyProveArgs,
     PolicyReplayArgs, PolicyShowArgs, PolicySuggestArgs, PolicyTestArgs, PolicyVerb, RequestChoice,
@@ -148,6 +150,8 @@ pub enum Verb {
     Show(ShowArgs),
     /// Explain why an action was denied, held back or ended
     Why(WhyArgs),
+    /// Say what was tried over the network, what was refused and why, and what may be reached
+    Net(NetArgs),
     /// Say what this host can hold, by building a sandbox and trying to get out of it
     Doctor(DoctorArgs),
     /// Show, verify or export the record, or sign its head
@@ -275,7 +279,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 52, "verbs without children");
+        assert_eq!(seen, 55, "verbs without children");
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod keep;
 mod launch;
 mod look;
 mod mutant;
+mod net;
 mod order;
 mod partial;
 mod policy;
@@ -39,7 +40,9 @@ mod user;
 
 use clap::CommandFactory;
 
-use crate::args::{ApprovalsVerb, ArtifactsVerb, AuditVerb, Cli, ConfigVerb, PolicyVerb, TaskVerb, Verb};
+use crate::args::{
+    ApprovalsVerb, ArtifactsVerb, AuditVerb, Cli, ConfigVerb, NetVerb, PolicyVerb, TaskVerb, Verb,
+};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::output::Console;
@@ -85,6 +88,11 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
         Verb::Log(args) => look::log(&context(global)?, &args),
         Verb::Show(args) => look::show(&context(global)?, &args),
         Verb::Why(args) => look::why(&context(global)?, &args),
+        Verb::Net(args) => match args.verb {
+            NetVerb::Log(args) => net::log(&context(global)?, &args),
+            NetVerb::Explain(args) => net::explain(&context(global)?, &args),
+            NetVerb::Test(args) => net::test(&context(global)?, &args),
+        },
         Verb::Audit(args) => match args.verb {
             AuditVerb::Show(args) => audit::show(&context(global)?, &args),
             AuditVerb::Verify(args) => audit::verify(&context(global)?, &args),

@@ -84,10 +84,15 @@ pub(super) fn order(
 }
 
 /// Reads what is to be reached: rules, and names of tables in the settings.
-fn reached(settings: &Settings, named: &[String]) -> Result<BTreeSet<EgressRule>, CliError> {
+pub(super) fn reached(settings: &Settings, named: &[String]) -> Result<BTreeSet<EgressRule>, CliError> {
     let mut rules = BTreeSet::new();
     for text in named {
         if let Some(table) = settings.network(text) {
+            if table.is_empty() {
+                return Err(CliError::Cannot(format!(
+                    "`--allow-net {text}`: `[network.{text}]` of your settings has no rules, so nothing can be reached by it"
+                )));
+            }
             rules.extend(table);
             continue;
         }

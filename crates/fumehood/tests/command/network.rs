@@ -200,3 +200,76 @@ fn a_run_without_it_has_no_way_out() {
     let script = "import os; print('HTTP_PROXY' in os.environ, os.path.exists('/etc/resolv.conf') and 'nameserver' in open('/etc/resolv.conf').read())";
     assert_eq!(bench.run(&["run", "--", "python3", "-c", script]).out, "False False\n");
 }
+
+#[test]
+fn what_was_tried_is_listed_and_explained_with_the_rule_that_it_would_need() {
+    let port = server();
+    let bench = named(&[format!("GET http://127.0.0.1:{port}/open/**"), "https://a.test".to_owned()]);
+    let own = format!("127.0.0.1:{port}");
+    let (open, other) = (format!("get http://{own}/open/x {own}"), format!("get http://{own}/other {own}"));
+    says(&bench, "own", &[&open, &other, &other, "name b.test", "connect 192.0.2.1:443"]);
+
+    let log: Value = serde_json::from_str(&bench.run(&["net", "log", "--json"]).out).expect("is JSON");
+    fits("net-log", &log);
+    let rows = log["attempts"].as_array().expect("some");
+    let of = |path: &str| rows.iter().find(|row| row["attempt"]["path"] == path).expect("is listed");
+    assert_eq!((&of("/open/x")["times"], &of("/other")["times"]), (&1.into(), &2.into()), "{log}");
+    let refused = bench.run(&["net", "log", "--refused"]).out;
+    assert!(refused.contains("/other") && !refused.contains("/open/x"), "{refused}");
+    assert_eq!(bench.run(&["net", "log", "--refused", "-n", "1"]).out.lines().count(), 1);
+
+    let explained: Value =
+        serde_json::from_str(&bench.run(&["net", "explain", "--json"]).out).expect("is JSON");
+    fits("net-explain", &explained);
+    let refusals = explained["refused"].as_array().expect("some");
+    let refusal = |what: &str| {
+        let found = refusals.iter().find(|one| one["what"].as_str().is_some_and(|text| text.contains(what)));
+        let found = found.unwrap_or_else(|| panic!("{what} is not among {explained:#}"));
+        (found["reason"].as_str().expect("a text").to_owned(), found["needs"].clone())
+    };
+    assert_eq!(refusal("/other"), ("no-rule".to_owned(), format!("GET http://{own}/other").into()));
+    assert_eq!(refusal("b.test"), ("host-not-allowed".to_owned(), "https://b.test".into()));
+    assert_eq!(refusal("192.0.2.1"), ("no-name".to_owned(), Value::Null));
+    let again = explained["again"].as_str().expect("a command");
+    for rule in
+        ["--allow-net https://b.test", "--allow-net https://a.test", &format!("'GET http://{own}/other'")]
+    {
+        assert!(again.contains(rule), "{again}");
+    }
+    let why = bench.run(&["why"]).out;
+    assert!(why.contains("`--allow-net https://b.test` asks for it"), "{why}");
+    assert!(bench.run(&["show"]).out.contains(&format!("refused GET {own}/other")));
+}
+
+#[test]
+fn what_may_be_reached_is_said_without_reaching_it() {
+    let bench = named(&["GET https://a.test/open/**".to_owned(), "tcp://a.test:22".to_owned()]);
+    let tested = |words: &[&str]| {
+        let answer = bench.run(&[&["net", "test", "--json"], words].concat());
+        let document: Value = serde_json::from_str(&answer.out).unwrap_or_else(|_| panic!("{answer:?}"));
+        fits("net-test", &document);
+        (answer.code, document)
+    };
+    for (words, code, needs) in [
+        (&["https://a.test/open/x?q=1"][..], 0, None),
+        (&["tcp://a.test:22"], 0, None),
+        (&["https://a.test/open/x", "-X", "POST"], 1, Some("POST https://a.test/open/x")),
+        (&["https://a.test/other"], 1, Some("GET https://a.test/other")),
+        (&["http://a.test/open/x"], 1, Some("GET http://a.test/open/x")),
+        (&["https://evila.test"], 1, Some("GET https://evila.test/")),
+    ] {
+        let (exit, document) = tested(words);
+        assert_eq!((exit, document["needs"].as_str()), (Some(code), needs), "{words:?}: {document:#}");
+    }
+    let (_, open) = tested(&["https://a.test/open/x"]);
+    assert_eq!((&open["looks_into_tls"], &open["named_by"][0]), (&true.into(), &"own".into()));
+    // A rule that is given on the command line lets it, and a person is asked.
+    let (exit, asked) = tested(&["https://b.test/", "--allow-net", "https://b.test"]);
+    assert_eq!((exit, &asked["policy"]["reason"]), (Some(1), &"network-not-named".into()));
+    for wrong in ["ftp://a.test", "https://a.test/../x", "https://*.test/", "https://127.1/", "a.test"] {
+        assert_eq!(bench.run(&["net", "test", wrong]).code, Some(125), "{wrong}");
+    }
+    bench.settings("[network.none]\nrules = []\n");
+    let empty = bench.run(&["run", "--allow-net", "none", "--", "true"]);
+    assert!(empty.code == Some(125) && empty.err.contains("has no rules"), "{empty:?}");
+}

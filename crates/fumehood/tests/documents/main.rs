@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use fumehood::exit::Exit;
 use fumehood::output::shape::{
-    ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow, ConflictRow,
-    DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HoldRow, HostFact, IntakePart,
-    LogDocument, LogRow, ProblemRow, ProblemsDocument, Ran, ReproduceDocument, StagePart, StopDocument,
-    TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, differences, schemas, why,
+    ActionDocument, ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow,
+    ConflictRow, DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HoldRow, HostFact,
+    IntakePart, LogDocument, LogRow, NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy,
+    NetTestDocument, PolicyAnswer, ProblemRow, ProblemsDocument, Ran, ReproduceDocument, StagePart,
+    StopDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, differences, schemas,
+    why,
 };
 use fumehood::output::{Paint, render};
 use model::action::Principal;
@@ -80,12 +82,38 @@ fn the_documentation_names_every_schema_and_every_exit_code() {
     assert!(cli.contains("| the command's own |") && cli.contains("| 128+n |"));
 }
 
+fn net_explained(document: &ActionDocument) -> NetExplainDocument {
+    NetExplainDocument::of(document, |_| vec![HOSTILE.to_owned()])
+}
+
+fn net_logged(document: &ActionDocument) -> NetLogDocument {
+    let attempts = document.network().into_iter().flat_map(|network| network.attempts.clone());
+    let attempts = attempts.map(|tried| NetLogRow { action: id(), tried }).collect();
+    NetLogDocument { task: task_row().task, attempts, dropped: 3 }
+}
+
+fn net_tested() -> NetTestDocument {
+    let hostile = || HOSTILE.to_owned();
+    let policy =
+        NetPolicy { answer: PolicyAnswer::Ask, reason: hostile(), advice: hostile(), rules: vec![hostile()] };
+    NetTestDocument {
+        asked: hostile(),
+        rule: Some(hostile()),
+        named_by: vec![hostile()],
+        looks_into_tls: true,
+        needs: Some(hostile()),
+        policy: Some(policy),
+    }
+}
+
 #[test]
 fn every_document_fits_its_schema() {
     let documents = documents();
     for document in &documents {
         fits("action", document);
         fits("why", &why(document));
+        fits("net-explain", &net_explained(document));
+        fits("net-log", &net_logged(document));
     }
     let log: Vec<LogRow> = documents.iter().map(LogRow::of).collect();
     fits("log", &LogDocument { task: task_row().task, log: log.clone() });
@@ -100,6 +128,8 @@ fn every_document_fits_its_schema() {
     fits("task-new", &refused);
     fits("task-new", &TaskNewDocument { task: Some(task_row()), ..refused });
     fits("stop", &hold_document());
+    fits("net-test", &net_tested());
+    fits("net-test", &NetTestDocument { rule: None, policy: None, ..net_tested() });
     fits("undo", &UndoDocument { task: task_row().task, layers: vec![id()] });
     fits("diff", &diff_document());
     fits("doctor", &doctor_document(true));
@@ -147,6 +177,8 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
         shown.push(render::reproduced(&reproduce_document(&document), Paint::PLAIN));
         shown.push(render::why(&document, &why(&document), Paint::PLAIN));
         shown.push(render::log(&[LogRow::of(&document)], Paint::PLAIN));
+        shown.push(render::net_explain(&net_explained(&document), Paint::PLAIN));
+        shown.push(render::net_log(&net_logged(&document), Paint::PLAIN));
     }
     shown.push(render::task(&task_document(Vec::new()), Paint::PLAIN));
     let refused = TaskNewDocument { task: None, intake: intake_part(), lacks: vec![HOSTILE.to_owned()] };
@@ -157,6 +189,7 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
     shown.push(render::diff(&document.patch, &document.held_back, Paint::PLAIN));
     shown.push(render::changes(&diff_document(), Paint::PLAIN));
     shown.push(render::applied(&apply_document(), Paint::PLAIN));
+    shown.push(render::net_test(&net_tested(), Paint::PLAIN));
     shown.push(render::doctor(&doctor_document(false), Paint::PLAIN));
     shown.push(render::config(&config_document(), Paint::PLAIN));
     shown.push(render::problems(&problems_document(), Paint::PLAIN));
@@ -200,15 +233,17 @@ fn why_names_the_rule_the_layer_and_the_next_step() {
             "limit-memory",
             "limit-processes",
             "unlisted-program",
-            "no-network",
             "limit-output",
+            "no-rule",
+            "no-name",
+            "gateway-closed",
             "masked",
             "git-hook"
         ]
     );
     assert!(ended[0].sentence.ends_with("memory 96 MiB"), "{}", ended[0].sentence);
-    assert!(ended[3].sentence.contains("`203.0.113.7:443`") && !ended[3].sentence.contains("127.0.0.1"));
-    assert!(ended[6].person_may_allow);
+    assert!(ended[5].sentence.contains("`203.0.113.7:443`") && !ended[5].sentence.contains("127.0.0.1"));
+    assert!(ended[8].person_may_allow);
     assert!(causes(&[requested(&["true"]), decided(Verdict::Allow)]).is_empty());
 }
 

@@ -129,7 +129,11 @@ fn network() -> NetworkUse {
         address: None,
         method: None,
         path: Some(HOSTILE.to_owned()),
-        verdict: egress::Verdict::Refused { reason: "no-rule".to_owned(), why: HOSTILE.to_owned() },
+        verdict: egress::Verdict::Refused {
+            reason: "no-rule".to_owned(),
+            why: HOSTILE.to_owned(),
+            needs: Some(HOSTILE.to_owned()),
+        },
         sent: Bytes::new(1),
         received: Bytes::new(2),
         continued: false,

@@ -63,6 +63,9 @@ pub enum Verdict {
         reason: String,
         /// A sentence for people, with what would be needed.
         why: String,
+        /// The rule that would let it, as it is written, where a rule would.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        needs: Option<String>,
     },
     /// A rule allows it, and it failed for another reason.
     Failed {

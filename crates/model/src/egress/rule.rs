@@ -150,6 +150,11 @@ impl Protocol {
         }
     }
 
+    /// Returns what is usually spoken at a port.
+    pub fn usual_at(port: u16) -> Self {
+        Self::ALL.into_iter().find(|protocol| protocol.port() == Some(port)).unwrap_or(Self::Tcp)
+    }
+
     fn port(self) -> Option<u16> {
         match self {
             Self::Https => Some(443),

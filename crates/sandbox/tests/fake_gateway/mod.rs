@@ -127,7 +127,12 @@ fn answer_names(socket: &UdpSocket, supervisor: &Supervisor) {
         let known = name == NAME;
         if !known {
             let why = "no rule names it".to_owned();
-            supervisor.tried(Door::Dns, &name, None, Verdict::Refused { reason: "no-rule".to_owned(), why });
+            supervisor.tried(
+                Door::Dns,
+                &name,
+                None,
+                Verdict::Refused { reason: "no-rule".to_owned(), why, needs: None },
+            );
         }
         let address: &[u8] = match kind {
             1 => &V4,

@@ -2,6 +2,7 @@
 
 use model::action::Principal;
 use model::change::ChangeKind;
+use model::egress::NetworkUse;
 use model::enforcement::{Held, Level};
 use model::event::Verdict;
 use model::evidence::{Observed, Probe, Reads, Teardown};
@@ -15,6 +16,7 @@ use super::super::shape::{
 };
 use super::super::style::Paint;
 use super::diff::{change_lines, held_back};
+use super::network::attempt_line;
 use super::table::Page;
 use super::{counted, moment, span};
 
@@ -41,6 +43,7 @@ pub fn action(document: &ActionDocument, paint: Paint, full: bool) -> String {
     document.sandbox.iter().for_each(|part| sandbox(&mut page, &document.held, part, paint));
     document.sandbox.iter().filter(|_| full).for_each(|part| proof(&mut page, &document.held, part, paint));
     document.end.iter().for_each(|part| end(&mut page, part, paint, most));
+    document.network().iter().for_each(|network| tried(&mut page, network, paint, most));
     document.inspection.iter().for_each(|part| inspection(&mut page, part, paint, most));
     document.teardown.iter().for_each(|part| teardown(&mut page, part, paint));
     for part in &document.applied {
@@ -247,6 +250,16 @@ fn observed(page: &mut Page, observed: &Observed, most: usize) {
     let limits: Vec<String> = observed.limits_touched.iter().map(ToString::to_string).collect();
     if !limits.is_empty() {
         page.line("limits met", &limits.join(", "));
+    }
+}
+
+/// Shows what was tried over the network, also while it runs.
+fn tried(page: &mut Page, network: &NetworkUse, paint: Paint, most: usize) {
+    let lines = network.attempts.iter().map(|one| attempt_line(one, paint));
+    let dropped = network.attempts_dropped + network.untold;
+    page.lines("reached", shortened(lines, network.attempts.len(), dropped, most));
+    if let Some(why) = &network.closed {
+        page.line("", &paint.bad(format!("the gateway was closed: {}", escape(why))));
     }
 }
 

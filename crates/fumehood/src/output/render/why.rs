@@ -10,10 +10,15 @@ pub fn why(action: &ActionDocument, document: &WhyDocument, paint: Paint) -> Str
         // Tools of packages are told to work offline, so they give up before they try the network.
         if let Some(end) = action.end.as_ref().filter(|end| !end.ending.succeeded()) {
             text.push_str(&format!(
-                "  it {} by itself: `fumehood show --output` shows what it printed\n  inside there is no network, and \
-                 package managers work offline: fetch what they need outside first\n",
+                "  it {} by itself: `fumehood show --output` shows what it printed\n",
                 end.ending
             ));
+            if action.network().is_none() {
+                text.push_str(
+                    "  inside there is no network, and package managers work offline: fetch what they need outside first, \
+                     or ask for a way out with --allow-net\n",
+                );
+            }
         }
         return text;
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::action::{Base, Principal, StartingPoint};
 use model::change::Change;
+use model::egress::{Attempt, NetworkUse};
 use model::enforcement::{Held, Shortfall};
 use model::event::{DecisionRecord, Event, HeldBack, Verdict};
 use model::evidence::{Observed, Probe, Teardown};
@@ -49,6 +50,9 @@ pub struct ActionDocument {
     pub sandbox: Option<SandboxPart>,
     /// Why it did not start.
     pub not_started: Option<NotStartedPart>,
+    /// What was tried over the network so far, of a command that has not ended; else it stands in `end.observed`.
+    #[schemars(schema_with = "schema::network_so_far")]
+    pub network_so_far: Option<NetworkUse>,
     /// How the command ended.
     pub end: Option<EndPart>,
     /// What came out.
@@ -463,6 +467,7 @@ impl ActionDocument {
             held: Vec::new(),
             sandbox: None,
             not_started: None,
+            network_so_far: None,
             end: None,
             inspection: None,
             teardown: None,
@@ -526,7 +531,9 @@ impl ActionDocument {
             Event::NotStarted { reason, shortfalls, failed_probes } => {
                 self.not_started = Some(NotStartedPart { at, reason, shortfalls, failed_probes });
             }
+            Event::NetworkAttempts { attempts, dropped } => self.tried(&attempts, dropped),
             Event::Ended { ending, usage, observed, steps, output } => {
+                self.network_so_far = None;
                 let steps = steps.into_iter().map(StepPart::from).collect();
                 let output = output.into_iter().map(OutputPart::from).collect();
                 self.end = Some(EndPart { at, ending, usage: usage.into(), observed, steps, output });
@@ -541,6 +548,12 @@ impl ActionDocument {
             Event::Undone { layers } => self.undone |= layers.contains(&self.action),
             _ => {}
         }
+    }
+
+    fn tried(&mut self, attempts: &[Attempt], dropped: u64) {
+        let network = self.network_so_far.get_or_insert_default();
+        attempts.iter().for_each(|attempt| network.add(attempt));
+        network.untold += dropped;
     }
 
     fn applied(&mut self, at: Timestamp, undone: bool, changes: Vec<Change>, held_back: Vec<HeldBack>) {

@@ -10,6 +10,7 @@ mod approval;
 mod audit;
 mod demo;
 mod intake;
+mod net;
 mod policy;
 mod policy_tools;
 mod reproduce;
@@ -44,6 +45,10 @@ pub use approval::{
 pub use audit::{CheckpointDocument, KeyDocument};
 pub use demo::{DemoCheck, DemoDocument};
 pub use intake::{IntakePart, TaskNewDocument};
+pub use net::{
+    NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy, NetRefusal, NetTestDocument, allow_net,
+    refusals, what,
+};
 pub use policy::{
     AskedPart, EffectRow, FindingKind, FindingRow, PolicyAnswer, PolicyCheckDocument, PolicyDocument,
     VariablePart, WayBack,

@@ -11,9 +11,10 @@ use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
     BatchDocument, CheckpointDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument,
     DossierDocument, ErrorDocument, ExplainDocument, ExportDocument, GcDocument, KeyDocument, LogDocument,
-    Name, PolicyCheckDocument, PolicyDiffDocument, PolicyDocument, PolicyTestDocument, ProblemsDocument,
-    ProveDocument, ReplayDocument, ReproduceDocument, SignedDocument, StatsDocument, StopDocument,
-    SuggestDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
+    Name, NetExplainDocument, NetLogDocument, NetTestDocument, PolicyCheckDocument, PolicyDiffDocument,
+    PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument, ReplayDocument, ReproduceDocument,
+    SignedDocument, StatsDocument, StopDocument, SuggestDocument, TaskDocument, TaskNewDocument, TaskRow,
+    TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -43,6 +44,9 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("fumehood.toml", crate::settings::schema()),
         ("gc", of::<GcDocument>()),
         ("log", of::<LogDocument>()),
+        ("net-explain", of::<NetExplainDocument>()),
+        ("net-log", of::<NetLogDocument>()),
+        ("net-test", of::<NetTestDocument>()),
         ("policy-check", of::<PolicyCheckDocument>()),
         ("policy-decide", of::<PolicyDocument>()),
         ("policy-diff", of::<PolicyDiffDocument>()),
@@ -230,8 +234,12 @@ pub(super) fn observed(generator: &mut SchemaGenerator) -> Schema {
     })
 }
 
-/// What was done through the gateway; missing where there was none.
-fn network_use() -> Json {
+/// Equal attempts to reach something, as the gateway told them.
+pub(super) fn attempt_count(_: &mut SchemaGenerator) -> Schema {
+    counted_attempt()
+}
+
+fn counted_attempt() -> Schema {
     let text = json!({"type": ["string", "null"]});
     let bytes = json!({"type": "integer", "minimum": 0});
     let verdict = json!({
@@ -241,6 +249,7 @@ fn network_use() -> Json {
             "rule": {"type": "string", "description": "The rule that allows it, as it is written."},
             "reason": {"type": "string", "description": "The stable code of a refusal."},
             "why": {"type": "string", "description": "A sentence for people; of a refusal, with what would be needed."},
+            "needs": {"type": "string", "description": "The rule that would let what was refused, where a rule would."},
         },
         "required": ["verdict"],
     });
@@ -250,11 +259,20 @@ fn network_use() -> Json {
         "name": text, "port": {"type": ["integer", "null"]}, "address": text, "method": text, "path": text,
         "verdict": verdict, "sent": bytes, "received": bytes,
     }));
+    object(json!({"attempt": attempt, "times": COUNT()}))
+}
+
+pub(super) fn network_so_far(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [network_use(), {"type": "null"}]})
+}
+
+/// What was done through the gateway; missing where there was none.
+fn network_use() -> Json {
     json!({
         "type": "object",
         "description": "What was tried over the network, as the gateway told it.",
         "properties": {
-            "attempts": list(object(json!({"attempt": attempt, "times": COUNT()}))),
+            "attempts": list(counted_attempt()),
             "attempts_dropped": COUNT(),
             "untold": COUNT(),
             "restarts": COUNT(),

@@ -1,5 +1,7 @@
 //! Why an action was denied, held back or ended: each cause in a sentence, with the rule or layer and the next step.
 
+use std::collections::BTreeSet;
+
 use inspect::Reason;
 use model::change::ChangeKind;
 use model::enforcement::Layer;
@@ -13,6 +15,7 @@ use serde::Serialize;
 use super::action::{
     ActionDocument, DecisionPart, DeniedPart, EndPart, LimitsPart, NotStartedPart, SandboxPart,
 };
+use super::net::{NetRefusal, allow_net, refusals};
 
 /// `why --json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -73,9 +76,9 @@ pub fn why(document: &ActionDocument) -> WhyDocument {
         causes.extend(by_end(end, limits));
         causes.extend(touched(end, limits));
         causes.extend(unlisted(end));
-        causes.extend(connections(end));
         causes.extend(dropped_output(end));
     }
+    causes.extend(unreached(document));
     causes.extend(document.sandbox.as_ref().and_then(masks));
     causes.extend(held_back(document));
     WhyDocument { action: document.action.clone(), causes }
@@ -254,34 +257,50 @@ fn unlisted(end: &EndPart) -> Option<Cause> {
     (!ended).then(|| cause.next("name each program that it needs with `--program`"))
 }
 
-/// Names what the command tried to reach and could not, because there is nothing but its own loopback inside.
-fn connections(end: &EndPart) -> Option<Cause> {
-    let outside: Vec<&str> = end
-        .observed
-        .connections
-        .iter()
-        .map(|attempt| attempt.address.as_str())
-        .filter(|address| leaves(address))
-        .collect();
-    if outside.is_empty() {
-        return None;
+/// How many refusals are named.
+const REFUSALS_NAMED: usize = 5;
+
+/// Names what the command tried to reach and could not, a cause for each reason, with the rules that it would need.
+fn unreached(document: &ActionDocument) -> Vec<Cause> {
+    let mut by_reason: Vec<(String, Vec<NetRefusal>)> = Vec::new();
+    for refusal in refusals(document) {
+        match by_reason.iter_mut().find(|(reason, _)| *reason == refusal.reason) {
+            Some((_, some)) => some.push(refusal),
+            None => by_reason.push((refusal.reason.clone(), vec![refusal])),
+        }
     }
-    let named =
-        outside.iter().take(5).map(|address| format!("`{}`", escape(address))).collect::<Vec<_>>().join(", ");
-    let others = match outside.len().saturating_sub(5) as u64 + end.observed.connections_dropped {
+    let closed = document.network().and_then(|network| network.closed.as_deref()).map(|why| {
+        Cause::new("gateway-closed", format!("its gateway was closed before its end: {}", escape(why)))
+    });
+    let told = by_reason.iter().map(|(reason, refused)| refused_for(document, reason, refused));
+    told.chain(closed).map(|cause| cause.layer(Layer::NetworkNamespace)).collect()
+}
+
+fn refused_for(document: &ActionDocument, reason: &str, refused: &[NetRefusal]) -> Cause {
+    let named: Vec<String> =
+        refused.iter().take(REFUSALS_NAMED).map(|one| format!("`{}`", escape(&one.what))).collect();
+    let dropped = match document.network() {
+        Some(_) => 0,
+        None => document.end.as_ref().map_or(0, |end| end.observed.connections_dropped),
+    };
+    let others = match refused.len().saturating_sub(REFUSALS_NAMED) as u64 + dropped {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let sentence =
-        format!("it tried to reach {named}{others}; inside there is no network but its own loopback");
-    let cause = Cause::new("no-network", sentence).layer(Layer::NetworkNamespace);
-    Some(cause.next("fetch dependencies outside before the run, or give them with --input"))
-}
-
-/// Tells whether an address is beyond the sandbox's own loopback and its own sockets.
-fn leaves(address: &str) -> bool {
-    let own = ["127.", "[::1]", "[::ffff:127.", "0.0.0.0:", "[::]:", "unix:", "abstract:"];
-    !own.iter().any(|start| address.starts_with(start))
+    let why = refused.first().map(|one| escape(&one.why)).unwrap_or_default();
+    let cause = Cause::new(reason, format!("it tried to reach {}{others}; {why}", named.join(", ")));
+    if document.network().is_none() {
+        return cause
+            .next("`--allow-net https://NAME` asks policy for a way out by name")
+            .next("or fetch dependencies outside before the run, or give them with --input");
+    }
+    let options: BTreeSet<String> =
+        refused.iter().filter_map(|one| one.needs.as_ref()).map(|rule| allow_net(rule)).collect();
+    let asks = options
+        .iter()
+        .take(REFUSALS_NAMED)
+        .fold(cause, |cause, option| cause.next(format!("`{option}` asks for it")));
+    asks.next(format!("`fumehood net explain {}` says all", document.action))
 }
 
 fn dropped_output(end: &EndPart) -> Option<Cause> {

@@ -181,6 +181,12 @@ impl Asked {
         Self { argv: Some(argv), ..Self::default() }
     }
 
+    /// Asks for a command that is to reach something, where the settings name this.
+    pub(super) fn reaching(rule: EgressRule, named: BTreeSet<EgressRule>) -> Self {
+        let (reach, named) = (vec![RuleText(rule)], named.into_iter().map(RuleText).collect());
+        Self { reach, named, ..Self::command(vec![OsText::literal("true")]) }
+    }
+
     /// Reads a request: one JSON object.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ mod solver;
 mod suggest;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ pub(super) use explain::explain;
 use gate::{BUNDLES, Gate, GateError, LayerOf, Policy, SCHEMA};
 use model::action::Principal;
 use model::text::escape;
-use model::{Effect, Grant, OsText, Tool, WorkspacePath};
+use model::{Effect, EgressRule, Grant, OsText, Tool, WorkspacePath};
 pub(super) use prove::{diff, prove};
 pub(super) use replay::replay;
 pub(super) use suggest::suggest;
@@ -171,11 +171,33 @@ fn answered(
     Ok(document(&case, &case.decide(&gate)))
 }
 
+/// Says what the rules of the settings answer to a run of the user that is to reach something, where the settings name this.
+///
+/// # Errors
+/// When there is no such workspace.
+pub(super) fn reaching(
+    context: &Context<'_>,
+    workspace: Option<&Path>,
+    rule: EgressRule,
+    named: BTreeSet<EgressRule>,
+) -> Result<PolicyDocument, CliError> {
+    let case = case_of(context, Asked::reaching(rule, named), workspace, context.principal())?;
+    Ok(document(&case, &case.decide(&context.policy().gate())))
+}
+
 /// Returns what is asked for on the command line or on standard input.
 fn case(context: &Context<'_>, choice: &RequestChoice) -> Result<Case, CliError> {
-    let mut asked = asked(choice)?;
-    let place = context.workspace(choice.workspace.as_deref())?;
     let by = if choice.as_user { context.principal() } else { Principal::Agent("an agent".to_owned()) };
+    case_of(context, asked(choice)?, choice.workspace.as_deref(), by)
+}
+
+fn case_of(
+    context: &Context<'_>,
+    mut asked: Asked,
+    workspace: Option<&Path>,
+    by: Principal,
+) -> Result<Case, CliError> {
+    let place = context.workspace(workspace)?;
     let scene = Scene {
         directory: directory(&place, asked.take_cwd().as_ref().map(|cwd| cwd.as_path()))?,
         workspace: os_text(place.path.into_os_string())?,
