@@ -2,9 +2,13 @@
 //! say alike stands in one place and anybody can read the whole of each.
 
 /// The bundle that decides when no other is named.
-pub const DEFAULT_BUNDLE: &str = include_str!("../policies/default.cedar");
+pub const DEFAULT_BUNDLE: &str = concat!(
+    include_str!("../policies/default.cedar"),
+    include_str!("../policies/reach.cedar"),
+    include_str!("../policies/reach-what-is-named.cedar")
+);
 
-/// Returns the text of a bundle that adds groups of rules to the default one.
+/// Returns the text of a bundle that adds groups of rules to those of the default one.
 macro_rules! default_and {
     ($about:literal $(, $group:literal)+) => {
         concat!(
@@ -24,6 +28,8 @@ pub const BUNDLES: [(&str, &str); 8] = [
         "cautious",
         default_and!(
             "// The bundle `cautious`: the rules of `default`, and at the end what it adds to them.",
+            "reach.cedar",
+            "reach-asks.cedar",
             "cautious.cedar"
         ),
     ),
@@ -47,6 +53,8 @@ pub const BUNDLES: [(&str, &str); 8] = [
             "levels/apply-asks-first.cedar",
             "levels/nothing-outside.cedar",
             "levels/connect-asks.cedar",
+            "reach.cedar",
+            "reach-asks.cedar",
             "levels/new-packages-ask.cedar",
             "levels/controls-ask.cedar",
             "levels/databases-ask.cedar"
@@ -59,6 +67,8 @@ pub const BUNDLES: [(&str, &str); 8] = [
             "levels/apply-asks-first.cedar",
             "levels/outside-asks.cedar",
             "levels/connect-asks.cedar",
+            "reach.cedar",
+            "reach-asks.cedar",
             "levels/new-packages-ask.cedar",
             "levels/controls-ask.cedar",
             "levels/databases-ask.cedar"
@@ -70,6 +80,8 @@ pub const BUNDLES: [(&str, &str); 8] = [
             "// The bundle `level-5`, selected dependencies and network: `default`, and at the end what it takes away.",
             "levels/apply-asks-first.cedar",
             "levels/outside-asks.cedar",
+            "reach.cedar",
+            "reach-what-is-named.cedar",
             "levels/other-controls-ask.cedar",
             "levels/databases-ask.cedar"
         ),
@@ -79,6 +91,8 @@ pub const BUNDLES: [(&str, &str); 8] = [
         default_and!(
             "// The bundle `level-6`, bounded automation: `default`, and at the end what it takes away.",
             "levels/outside-asks.cedar",
+            "reach.cedar",
+            "reach-what-is-named.cedar",
             "levels/other-controls-ask.cedar",
             "levels/schemas-ask.cedar"
         ),

@@ -45,7 +45,7 @@ fn the_shipped_bundle_passes_the_strict_check() {
     let checked = Policy::parse(DEFAULT_BUNDLE).expect("the shipped bundle fits the schema");
     assert_eq!(checked.digest(), default_bundle().digest());
     assert_eq!(checked.rule_ids()[..2], ["look-around", "run-anything"], "ids come in the order of the text");
-    assert_eq!(checked.rule_ids().last(), Some(&"read-own-record"));
+    assert_eq!(checked.rule_ids().last(), Some(&"reach-only-what-is-named"));
 }
 
 #[test]
