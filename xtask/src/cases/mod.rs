@@ -27,40 +27,55 @@ use lists::{Allowed, Holders, Who};
 pub struct Pass {
     /// The profile that the program is asked for.
     pub profile: &'static str,
+    /// Whether the program is given the network that `NETWORK` describes.
+    pub network: bool,
     /// Which cases.
     pub pick: Pick,
 }
+
+/// The settings for passes with a network: the one name that the cases expect to be allowed.
+const NETWORK: &str = "[network.cases]\nrules = [\"https://allowed.test\", \"http://allowed.test\"]\n";
 
 /// Which cases of the folder.
 #[derive(Debug, Clone, Copy)]
 pub enum Pick {
     /// Those that begin with none of these.
     Without(&'static [&'static str]),
-    /// Those that begin with this.
-    Only(&'static str),
+    /// Those that begin with one of these.
+    Only(&'static [&'static str]),
 }
 
-/// The passes: `TS` needs a verification step that the program does not have yet, a compiler needs more than ten
+/// The passes: `TS` needs a verification step that the program does not have yet, `PX` a way out, a compiler more than ten
 /// seconds, and the default profile has other limits than the `RS` cases expect.
-pub const PASSES: [Pass; 3] = [
-    Pass { profile: "strict", pick: Pick::Without(&["TS", "WK-14"]) },
-    Pass { profile: "strict-build", pick: Pick::Only("WK-14") },
-    Pass { profile: "default", pick: Pick::Without(&["TS", "RS"]) },
+pub const PASSES: [Pass; 4] = [
+    Pass { profile: "strict", network: false, pick: Pick::Without(&["TS", "PX", "WK-14"]) },
+    Pass { profile: "strict", network: true, pick: Pick::Only(&["PX", "NET"]) },
+    Pass { profile: "strict-build", network: false, pick: Pick::Only(&["WK-14"]) },
+    Pass { profile: "default", network: false, pick: Pick::Without(&["TS", "PX", "RS"]) },
 ];
+
+impl Pass {
+    /// Returns its name, which is also that of its place.
+    fn name(self) -> String {
+        if self.network { format!("{}-network", self.profile) } else { self.profile.to_owned() }
+    }
+}
 
 impl Pick {
     /// Returns the options by which the runner picks the same cases.
     fn options(self) -> [String; 2] {
-        match self {
-            Self::Without(prefixes) => ["-x".to_owned(), format!("^({})", prefixes.join("|"))],
-            Self::Only(prefix) => ["-k".to_owned(), prefix.to_owned()],
-        }
+        let (option, Self::Without(prefixes) | Self::Only(prefixes)) = match self {
+            Self::Without(_) => ("-x", self),
+            Self::Only(_) => ("-k", self),
+        };
+        [option.to_owned(), format!("^({})", prefixes.join("|"))]
     }
 
     fn takes(self, case: &str) -> bool {
+        let begins = |prefixes: &[&str]| prefixes.iter().any(|prefix| case.starts_with(prefix));
         match self {
-            Self::Without(prefixes) => !prefixes.iter().any(|prefix| case.starts_with(prefix)),
-            Self::Only(prefix) => case.starts_with(prefix),
+            Self::Without(prefixes) => !begins(prefixes),
+            Self::Only(prefixes) => begins(prefixes),
         }
     }
 }
@@ -133,7 +148,7 @@ impl<'a> Runner<'a> {
     fn all(&self, place: &dyn Fn(&str) -> Result<PathBuf>) -> Result<Tally> {
         let mut tally = Tally::default();
         for pass in PASSES {
-            tally += judge::say(&self.pass(pass, &place(pass.profile)?)?);
+            tally += judge::say(&self.pass(pass, &place(&pass.name())?)?);
         }
         Ok(tally)
     }
@@ -143,12 +158,16 @@ impl<'a> Runner<'a> {
     /// # Errors
     /// When the runner cannot be started, leaves no table, or the program cannot be asked for its record.
     pub fn pass(&self, pass: Pass, place: &Path) -> Result<Vec<(String, Judgement)>> {
-        say::step(&format!("cases with the {} profile, as {}", pass.profile, self.who));
-        let (table, state) = (place.join("table"), place.join("state"));
+        let network = if pass.network { " and a network" } else { "" };
+        say::step(&format!("cases with the {} profile{network}, as {}", pass.profile, self.who));
+        let (table, state, settings) = (place.join("table"), place.join("state"), place.join("config"));
+        fs::create_dir_all(settings.join("fumehood"))?;
+        fs::write(settings.join("fumehood/fumehood.toml"), if pass.network { NETWORK } else { "" })?;
         let mut runner = (self.command)(&runner_line(self.repo, self.program, pass, &table));
         runner
             .current_dir(&self.repo.root)
             .env("FUMEHOOD_STATE_DIR", &state)
+            .env("XDG_CONFIG_HOME", &settings)
             .env("SBX_BASE", scratch::place());
         // How the runner ends says less than its table, which is judged row by row.
         runner.status().context("cannot start the case runner")?;
@@ -166,8 +185,9 @@ fn runner_line(repo: &Repo, program: &Path, pass: Pass, table: &Path) -> Vec<Str
     line.extend(pass.pick.options());
     line.push("--".into());
     line.push(text(program));
-    let words = ["run", "--profile", pass.profile, "--workspace", "{WS}", "--apply", "clean", "--"];
-    line.extend(words.map(str::to_owned));
+    let network: &[&str] = if pass.network { &["--allow-net", "cases"] } else { &[] };
+    let words = ["run", "--profile", pass.profile, "--workspace", "{WS}", "--apply", "clean"];
+    line.extend(words.iter().chain(network).chain(&["--"]).map(|word| (*word).to_owned()));
     line
 }
 
@@ -182,16 +202,16 @@ mod tests {
     #[test]
     fn the_runner_is_called_as_a_person_would() {
         let repo = Repo { root: "/r".into(), target: "/t".into() };
-        let line = runner_line(&repo, &repo.fumehood(), PASSES[0], Path::new("/o")).join(" ");
-        assert_eq!(
-            line,
-            "/r/tests/cases/run.sh -o /o -x ^(TS|WK-14) -- /t/release/fumehood run --profile strict --workspace {WS} --apply clean --"
-        );
+        let line = |pass| runner_line(&repo, &repo.fumehood(), pass, Path::new("/o")).join(" ");
+        let run = "/t/release/fumehood run --profile strict --workspace {WS} --apply clean";
+        assert_eq!(line(PASSES[0]), format!("/r/tests/cases/run.sh -o /o -x ^(TS|PX|WK-14) -- {run} --"));
+        let network = "--allow-net cases --";
+        assert_eq!(line(PASSES[1]), format!("/r/tests/cases/run.sh -o /o -k ^(PX|NET) -- {run} {network}"));
     }
 
     #[test]
     fn every_case_but_ts_is_run_with_a_strict_profile() {
-        for case in ["FS-01", "RS-01", "WK-14", "WK-01"] {
+        for case in ["FS-01", "RS-01", "WK-14", "WK-01", "PX-01"] {
             assert!(
                 PASSES.iter().any(|pass| pass.profile.starts_with("strict") && pass.pick.takes(case)),
                 "{case}"
