@@ -115,13 +115,16 @@ fn has_test(file: &Path, name: &str) -> bool {
     let Ok(text) = fs::read_to_string(file) else { return false };
     let declared = format!("fn {name}(");
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let declarations = lines.iter().enumerate().filter(|(_, line)| line.starts_with(&declared));
+    let declarations = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.strip_prefix("async ").unwrap_or(line).starts_with(&declared));
     let mut above = declarations.map(|(at, _)| &lines[..at]);
     // Attributes and comments stand between the marker and the function.
     above.any(|above| {
         let mut attributes =
             above.iter().rev().take_while(|line| line.starts_with('#') || line.starts_with("//"));
-        attributes.any(|line| *line == "#[test]")
+        attributes.any(|line| matches!(*line, "#[test]" | "#[tokio::test]"))
     }) || text.contains(&format!("{declared})")) && text.contains("proptest!")
 }
 

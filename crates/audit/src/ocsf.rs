@@ -149,6 +149,11 @@ rows! {
     Started "started" => ProcessActivity 1 "Launch", Informational Success, "sandbox";
     GatewayStarted "gateway-started" => ApplicationLifecycle 3 "Start", Informational Success, "gateway";
     NetworkAttempts "network-attempts" => NetworkActivity 6 "Traffic", Informational Success, "gateway";
+    CredentialLeased "credential-leased" => EntityManagement 10 "Activate", Informational Success, "credential";
+    CredentialEnded "credential-ended" => EntityManagement 11 "Deactivate", Informational Success, "credential";
+    CredentialRevoked "credential-revoked" => EntityManagement 11 "Deactivate", Medium Success, "credential";
+    CredentialRotated "credential-rotated" => EntityManagement 3 "Update", Informational Success, "credential";
+    CredentialAlert "credential-alert" => DetectionFinding 1 "Create", High Success, "credential where it should not be";
     GatewayEnded "gateway-ended" => ApplicationLifecycle 4 "Stop", Medium Failure, "gateway";
     NotStarted "not-started" => ProcessActivity 1 "Launch", Medium Failure, "sandbox";
     Ended "ended" => ProcessActivity 2 "Terminate", Informational Success, "sandbox";
@@ -300,6 +305,7 @@ fn actor(event: &Event) -> Value {
         Event::Requested { principal, .. } => principal,
         Event::ApprovalAnswered { answer, .. } => &answer.by,
         Event::ApprovalRefused { by, .. } => by,
+        Event::CredentialRevoked { by, .. } | Event::CredentialRotated { by, .. } => by,
         Event::Held { by, .. } | Event::HoldLifted { by, .. } | Event::TaskFrozen { by: Some(by), .. } => by,
         Event::Intake { intake } | Event::IntakeRefused { intake, .. } => &intake.user,
         _ => &Principal::Engine,

@@ -88,6 +88,16 @@ pub(crate) fn summary(event: &Event) -> String {
             format!("{}; {}", counted(rules.len(), "rule"), proof(probes))
         }
         Event::NetworkAttempts { attempts, dropped } => attempted(attempts, *dropped),
+        Event::CredentialLeased { credential, owner, rules, expires } => {
+            let until = crate::rfc3339(*expires);
+            format!("{credential} of {owner} for {} until {until}", rules.join(", "))
+        }
+        Event::CredentialEnded { credential, why } => format!("{credential}: {why}"),
+        Event::CredentialRevoked { credential, by, reason } => {
+            format!("{credential} by {}{}", principal(by), because(Some(reason.as_str())))
+        }
+        Event::CredentialRotated { credential, by } => format!("{credential} by {}", principal(by)),
+        Event::CredentialAlert { alert } => alert.to_string(),
         Event::GatewayEnded { why, again: true } => format!("{why}; another one is started"),
         Event::GatewayEnded { why, again: false } => format!("{why}; nothing is reached any longer"),
         Event::NotStarted { reason, shortfalls, failed_probes } => {

@@ -41,6 +41,15 @@ fn sample(name: &str) -> Value {
             "path": HOSTILE, "verdict": {"verdict": "refused", "reason": HOSTILE, "why": HOSTILE},
             "sent": u64::MAX, "received": u64::MAX,
         }], "dropped": u64::MAX}),
+        "credential-leased" => {
+            json!({"credential": HOSTILE, "owner": HOSTILE, "rules": [HOSTILE], "expires": u64::MAX})
+        }
+        "credential-ended" => json!({"credential": HOSTILE, "why": HOSTILE}),
+        "credential-revoked" => {
+            json!({"credential": HOSTILE, "by": {"kind": "user", "name": HOSTILE}, "reason": HOSTILE})
+        }
+        "credential-rotated" => json!({"credential": HOSTILE, "by": {"kind": "user", "name": HOSTILE}}),
+        "credential-alert" => json!({"alert": {"kind": "canary", "credential": HOSTILE, "host": HOSTILE}}),
         "gateway-ended" => json!({"why": HOSTILE, "again": false}),
         "not-started" => json!({"reason": HOSTILE, "shortfalls": [
             {"layer": "memory", "needs": "hard", "has": "absent", "why": HOSTILE, "fix": HOSTILE},
@@ -91,6 +100,11 @@ fn no_field_of_any_event_can_drive_a_terminal() {
         "started",
         "gateway-started",
         "network-attempts",
+        "credential-leased",
+        "credential-ended",
+        "credential-revoked",
+        "credential-rotated",
+        "credential-alert",
         "gateway-ended",
         "not-started",
         "ended",

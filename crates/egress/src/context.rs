@@ -9,6 +9,7 @@ use model::egress::{Attempt, Bounds, Protocol, Ranges};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::attempts::Attempts;
+use crate::credentials::Credentials;
 use crate::decide::Rules;
 use crate::http::hook::{Hook, Later};
 use crate::http::{Outside, Reached, Speaks, Target, Unreached, Way};
@@ -38,6 +39,8 @@ pub struct Context {
     pub attempts: Attempts,
     /// What may be used at most.
     pub bounds: Bounds,
+    /// The credentials of the action.
+    pub credentials: Arc<Credentials>,
     /// What looks into TLS, and speaks it with servers; without it no rule that looks inside is served.
     pub tls: Option<Tls>,
     pub(crate) questions: AtomicU64,
@@ -55,6 +58,7 @@ impl Context {
             upstream,
             attempts: Attempts::default(),
             bounds,
+            credentials: Arc::default(),
             tls: None,
             questions: AtomicU64::new(0),
             names: Mutex::new(Names::new(ranges)),
@@ -90,6 +94,12 @@ impl Context {
     /// When it is more than the action may receive.
     pub(crate) fn receives(&self, bytes: u64) -> Result<(), Refusal> {
         within(&self.received, bytes, self.bounds.received.get(), "received")
+    }
+
+    /// Gives it credentials, for which its rules look out too.
+    pub(crate) fn with_credentials(mut self, credentials: Arc<Credentials>) -> Self {
+        self.rules.look_out(credentials.clone());
+        Self { credentials, ..self }
     }
 
     /// A gateway with these rules that reaches nothing.
@@ -131,6 +141,10 @@ impl Outside for Context {
 
     fn hook(&self, _registry: &str) -> Option<Arc<dyn Hook>> {
         None
+    }
+
+    fn credentials(&self) -> Option<Arc<Credentials>> {
+        Some(self.credentials.clone())
     }
 
     fn count(&self, way: Way, bytes: usize) -> Result<(), Refusal> {

@@ -4,15 +4,21 @@
 //! needed.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use model::egress::{EgressRule, HostName, HostPattern, Protocol};
 
+use crate::credentials::Credentials;
 use crate::http::Host;
 use crate::refusal::Refusal;
 
 /// The rules of one action.
-#[derive(Debug, Clone, Default)]
-pub struct Rules(Vec<EgressRule>);
+#[derive(Clone, Default)]
+pub struct Rules {
+    rules: Vec<EgressRule>,
+    /// What must not go out as a name either.
+    credentials: Arc<Credentials>,
+}
 
 /// Reads what stands for a host in an address: a name, or an address as the kernel writes it. Other spellings of addresses are
 /// neither.
@@ -28,17 +34,23 @@ pub(crate) fn host(text: &str) -> Option<Host> {
 impl Rules {
     /// Takes the rules of an action.
     pub fn new(rules: Vec<EgressRule>) -> Self {
-        Self(rules)
+        Self { rules, credentials: Arc::default() }
+    }
+
+    /// Looks out for the stand-ins and canaries among these.
+    pub(crate) fn look_out(&mut self, credentials: Arc<Credentials>) {
+        self.credentials = credentials;
     }
 
     /// Returns all of them.
     pub(crate) fn all(&self) -> &[EgressRule] {
-        &self.0
+        &self.rules
     }
 
     /// Tells whether a rule could allow something of this name.
     pub fn name(&self, name: &HostName) -> Result<(), Refusal> {
-        match self.0.iter().any(|rule| rule.host.matches(name)) {
+        self.credentials.check(name.as_str().as_bytes(), None, name.as_str())?;
+        match self.rules.iter().any(|rule| rule.host.matches(name)) {
             true => Ok(()),
             false => {
                 let rule = format!("{}://{name}", Protocol::Https);
@@ -52,11 +64,14 @@ impl Rules {
     /// # Errors
     /// When there is none.
     pub fn connection(&self, target: &Host, port: u16) -> Result<Vec<&EgressRule>, Refusal> {
+        if let Host::Name(name) = target {
+            self.credentials.check(name.as_str().as_bytes(), None, name.as_str())?;
+        }
         let about = |rule: &&EgressRule| match target {
             Host::Name(name) => rule.reaches(name, port),
             Host::Address(address) => rule.host == HostPattern::Address(*address) && rule.port == port,
         };
-        let rules: Vec<&EgressRule> = self.0.iter().filter(about).collect();
+        let rules: Vec<&EgressRule> = self.rules.iter().filter(about).collect();
         if !rules.is_empty() {
             return Ok(rules);
         }
@@ -75,9 +90,13 @@ impl Rules {
     }
 }
 
-/// Tells whether what goes over a connection is looked at, and how: by the widest of its rules.
+/// Tells whether what goes over a connection is looked at, and how: by the widest of its rules. A host with a credential is
+/// always looked into: past it, a connection would have none and could carry what it got before.
 pub(crate) fn looks(rules: &[&EgressRule]) -> Look {
-    let plain = |protocol| rules.iter().any(|rule| rule.protocol == protocol && !rule.looks_inside());
+    let has_credential = rules.iter().any(|rule| rule.credential.is_some());
+    let plain = |protocol| {
+        !has_credential && rules.iter().any(|rule| rule.protocol == protocol && !rule.looks_inside())
+    };
     let any = |protocol| rules.iter().any(|rule| rule.protocol == protocol);
     if plain(Protocol::Tcp) {
         Look::Not
@@ -170,6 +189,16 @@ mod tests {
         };
         assert_eq!(look(&["https://a.test/x", "tcp://a.test:443"]), Look::Not);
         assert_eq!(look(&["https://a.test/x"]), Look::Speech { tls: true, through: false, http: false });
+        let with =
+            EgressRule { credential: Some("c".to_owned()), ..rules(&["https://a.test/x"]).rules.remove(0) };
+        for beside in ["https://a.test", "tcp://a.test:443"] {
+            let beside = rules(&[beside]).rules.remove(0);
+            assert_eq!(
+                looks(&[&beside, &with]),
+                Look::Speech { tls: true, through: false, http: false },
+                "{beside}"
+            );
+        }
         assert_eq!(
             look(&["https://a.test/x", "https://a.test"]),
             Look::Speech { tls: true, through: true, http: false }

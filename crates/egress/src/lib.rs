@@ -10,6 +10,7 @@ mod attempts;
 mod carry;
 mod context;
 mod converse;
+mod credentials;
 pub mod decide;
 mod dns;
 mod entrances;
@@ -28,6 +29,7 @@ mod upstream;
 
 pub use attempts::Attempts;
 pub use context::Context;
+pub use credentials::Credentials;
 pub use refusal::Refusal;
 pub use serve::{Machine, serve};
 pub use upstream::Upstream;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hickory_resolver::Hosts;
 use model::EgressRule;
-use model::egress::{Begin, Entrance, FromGateway, ToGateway};
+use model::egress::{Begin, Canary, Entrance, FromGateway, GivenCredential, ToGateway};
 use model::evidence::Probe;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -17,6 +17,7 @@ use tokio::net::UnixDatagram;
 use tokio_rustls::rustls;
 
 use crate::context::{Context, Tls};
+use crate::credentials::Credentials;
 use crate::decide::Rules;
 use crate::tls::{self, Authority, Interceptor};
 use crate::upstream::Upstream;
@@ -99,14 +100,16 @@ fn prepared(
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(async {
         let Some((told, entrances)) = agreed(socket)? else { return Ok(()) };
-        let Told { begin, rules, authority, roots } = told;
+        let Told { begin, rules, authority, roots, given, canaries } = told;
         let upstream = if begin.resolvers.is_empty() {
             machine.upstream()?
         } else {
             Machine { servers: begin.resolvers.clone(), hosts: machine.hosts.clone(), roots: Vec::new() }
                 .upstream()?
         };
-        let mut context = Context::new(Rules::new(rules), upstream, begin.ranges, begin.bounds);
+        let credentials = Arc::new(Credentials::new(given, canaries)?);
+        let mut context = Context::new(Rules::new(rules), upstream, begin.ranges, begin.bounds)
+            .with_credentials(credentials);
         if let Some(authority) = authority {
             let roots = machine.roots.iter().cloned().chain(roots);
             context.tls =
@@ -129,6 +132,8 @@ struct Told {
     rules: Vec<EgressRule>,
     authority: Option<Authority>,
     roots: Vec<CertificateDer<'static>>,
+    given: Vec<GivenCredential>,
+    canaries: Vec<Canary>,
 }
 
 /// A socket inside, and what for.
@@ -138,6 +143,7 @@ type Opened = (Entrance, OwnedFd);
 fn agreed(socket: BorrowedFd<'_>) -> Result<Option<(Told, Vec<Opened>)>, String> {
     let (mut begin, mut rules, mut entrances) = (None, Vec::new(), Vec::new());
     let (mut authority, mut roots) = (None, Vec::new());
+    let (mut given, mut canaries) = (Vec::new(), Vec::new());
     loop {
         let heard =
             talk::hear(socket).map_err(|error| format!("the supervisor is not understood: {error}"))?;
@@ -146,6 +152,8 @@ fn agreed(socket: BorrowedFd<'_>) -> Result<Option<(Told, Vec<Opened>)>, String>
             ToGateway::Begin(all) => begin = Some(*all),
             ToGateway::Rule(rule) => rules.push(*rule),
             ToGateway::Authority(signing) => authority = Some(Authority::from(*signing)),
+            ToGateway::Credential(credential) => given.push(*credential),
+            ToGateway::Canary(canary) => canaries.push(*canary),
             ToGateway::Root(text) => {
                 let root = CertificateDer::from_pem_slice(text.as_bytes());
                 roots.push(root.map_err(|error| format!("a root of the settings is none: {error}"))?);
@@ -156,11 +164,14 @@ fn agreed(socket: BorrowedFd<'_>) -> Result<Option<(Told, Vec<Opened>)>, String>
             ToGateway::Entrances(_) => return Err("a socket of the sandbox did not arrive".to_owned()),
             ToGateway::Open => {
                 let begin = begin.ok_or_else(|| "nothing was said of what holds for all rules".to_owned())?;
-                return Ok(Some((Told { begin, rules, authority, roots }, entrances)));
+                return Ok(Some((Told { begin, rules, authority, roots, given, canaries }, entrances)));
             }
             ToGateway::Finish => return Ok(None),
             // It would go on to be used: better nothing goes on.
-            ToGateway::Revoke { .. } => return Err(NO_CREDENTIAL.to_owned()),
+            ToGateway::Revoke { credential } if given.iter().all(|one| one.name != credential) => {
+                return Err(NO_CREDENTIAL.to_owned());
+            }
+            ToGateway::Revoke { credential } => given.retain(|one| one.name != credential),
         }
     }
 }
@@ -175,6 +186,7 @@ async fn until_the_end(socket: &UnixDatagram, context: &Context) -> Result<(), S
             heard = socket.async_io(Interest::READABLE, || talk::hear::<ToGateway>(socket)) => match heard {
                 Ok(Some((ToGateway::Finish, _))) => return tell(socket, context).await,
                 Ok(None) => return Ok(()),
+                Ok(Some((ToGateway::Revoke { credential }, _))) if context.credentials.end(&credential) => {}
                 Ok(Some((ToGateway::Revoke { .. }, _))) => return Err(NO_CREDENTIAL.to_owned()),
                 Ok(Some(_)) => return Err("the supervisor said more than was agreed".to_owned()),
                 Err(error) => return Err(format!("the supervisor is not understood: {error}")),
@@ -187,6 +199,9 @@ async fn tell(socket: &UnixDatagram, context: &Context) -> Result<(), String> {
     let (attempts, dropped) = context.attempts.take();
     for some in attempts.chunks(TOLD_AT_ONCE) {
         say(socket, &FromGateway::Attempts(some.to_vec())).await?;
+    }
+    for alert in context.credentials.take_alerts() {
+        say(socket, &FromGateway::Alert(alert)).await?;
     }
     if dropped > 0 {
         say(socket, &FromGateway::Dropped(dropped)).await?;

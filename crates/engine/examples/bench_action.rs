@@ -101,6 +101,8 @@ fn config(state_dir: &Path) -> Config {
         account: 1000,
         owners: [1000].into(),
         egress: Vec::new(),
+        credentials: Vec::new(),
+        canaries: Vec::new(),
         gateway: None,
         roles: engine::Roles::default(),
         home: std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from),

@@ -11,6 +11,7 @@ use sandbox::Identity;
 
 use crate::anchor::Anchor;
 use crate::approvals::Roles;
+use crate::credentials::Credential;
 use crate::rules::Checked;
 
 /// Which rules decide.
@@ -77,6 +78,8 @@ pub struct GatewayProgram {
     pub begin: Begin,
     /// What signs for clients inside, kept in this directory; asked for where a rule has to look into TLS.
     pub authority: fn(&Path, Timestamp) -> Result<SigningAuthority, String>,
+    /// Files with certificates that servers are verified by, beside the system's.
+    pub roots: Vec<PathBuf>,
 }
 
 /// What the engine is told at its start.
@@ -98,6 +101,10 @@ pub struct Config {
     pub owners: BTreeSet<u32>,
     /// What a person allowed actions to reach over the network, in settings that no agent writes.
     pub egress: Vec<Reachable>,
+    /// The credentials of the operator, whose values stay outside.
+    pub credentials: Vec<Credential>,
+    /// The variables inside that hold a made-up credential of each task, which must not come out.
+    pub canaries: Vec<String>,
     /// The gateway that sandboxes reach something through; without one, nothing is reached.
     pub gateway: Option<GatewayProgram>,
     /// Who has which role, as the operator's settings say it.

@@ -1,5 +1,6 @@
 //! The second half of the path: the sandbox of an action, its run, and what is kept of it.
 
+use std::cell::Cell;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,8 @@ use crate::apply::BaseStats;
 use crate::checkpoint::holds_something;
 use crate::clock::now;
 use crate::config::GatewayProgram;
+use crate::credentials;
+use crate::credentials::{Lease, with_the_action};
 use crate::denials::Met;
 use crate::error::EngineError;
 use crate::holds::halted;
@@ -56,10 +59,13 @@ impl Engine {
         let grant = grant.clone();
         let places = self.places();
         let mut covers = run.start.covers.clone();
-        let gateway = self.gateway(&grant, &mut covers)?;
+        let gateway = self.gateway(run, &grant, &mut covers)?;
+        let mut view = self.view(&run.start.workspace, run.start.identity, &grant)?;
+        let canaries = if run.start.is_helper { Vec::new() } else { self.canaries(&run.task) };
+        view.environment.extend(credentials::variables(&run.leases, &canaries));
         Ok(Spec {
             identity: run.start.identity,
-            view: self.view(&run.start.workspace, run.start.identity, &grant)?,
+            view,
             workspace: sandbox::Workspace {
                 path: run.start.workspace.path.clone(),
                 base: run.start.base.clone(),
@@ -89,11 +95,13 @@ impl Engine {
     /// the machine with its authority among them.
     fn gateway(
         &self,
+        run: &Run,
         grant: &Grant,
         covers: &mut Vec<(PathBuf, Vec<u8>)>,
     ) -> Result<Option<GatewaySpec>, EngineError> {
         let ours = self.config.gateway.as_ref().filter(|_| grant.network.egress().is_some());
-        let Some(GatewayProgram { program, arguments, begin, authority }) = ours.cloned() else {
+        let Some(GatewayProgram { program, arguments, begin, authority, roots: files }) = ours.cloned()
+        else {
             return Ok(None);
         };
         let mut also = Vec::new();
@@ -104,7 +112,12 @@ impl Engine {
             roots.extend_from_slice(signing.certificate.as_bytes());
             covers.push((ROOTS.into(), roots));
             also.push(ToGateway::Authority(Box::new(signing)));
+            for file in files {
+                let text = std::fs::read_to_string(&file).map_err(EngineError::file("read", &file))?;
+                also.extend(certificates(&text).map(ToGateway::Root));
+            }
         }
+        also.extend(credentials::told(&run.leases, self.canaries(&run.task)));
         Ok(Some(GatewaySpec { program, arguments, begin, also }))
     }
 
@@ -130,9 +143,11 @@ impl Engine {
         };
         let stored = self.store().read(|reader| reader.find_action(run.action.as_str()))?;
         // What its gateway tells is on the record before it goes on; a gateway whose words are not kept is closed.
+        let (stop, mut ended) = (Cell::new(false), Vec::new());
         let mut record =
-            |event: &Event| self.record(about, event, |_, _| Ok(())).map_err(|error| chain(&error));
-        let execution = started.follow(io, &mut record).map_err(EngineError::Sandbox)?;
+            |event: &Event| self.keep_told(about, &run, event, &stop).map_err(|error| chain(&error));
+        let mut watch = || self.watch(about, &run, &mut ended, &stop);
+        let execution = started.follow_watched(io, &mut record, &mut watch).map_err(EngineError::Sandbox)?;
         let Looked { report: changes, held: inspection, host_edits } = self.look_at_layer(&run)?;
         let evidence = Evidence {
             held: Some(report.held),
@@ -180,9 +195,10 @@ impl Engine {
         let report = prepared.report().clone();
         let starter = run.starter_now()?;
         let may = |writer: &Writer<'_>| starter.as_ref().map_or(Ok(()), |who| writer.refuse_halted(who));
-        self.record_start(about, run, &report, |writer, time| {
+        self.record_start(about, run, &report, &run.leases, |writer, time| {
             may(writer)?;
-            writer.set_started(&run.action, time)
+            writer.set_started(&run.action, time)?;
+            run.leases.iter().try_for_each(|lease| lease.write(writer, &run.task, &run.action))
         })?;
         fail_point::reached("run: the start is on the record");
         let permit = match prepared.start(permit) {
@@ -196,21 +212,23 @@ impl Engine {
             Err(error) => return Ok(Err(error)),
         };
         let report = another.report().clone();
-        self.record_start(about, run, &report, |writer, _| may(writer))?;
+        self.record_start(about, run, &report, &[], |writer, _| may(writer))?;
         Ok(another.start(permit).map(|started| (started, report)).map_err(SandboxError::from))
     }
 
-    /// Records that a sandbox stands, with the gateway that it has, in one durable step.
+    /// Records that a sandbox stands, with the gateway and the credentials that it has, in one durable step.
     fn record_start(
         &self,
         about: &Subject,
         run: &Run,
         report: &Built,
+        leases: &[Lease],
         also: impl FnOnce(&Writer<'_>, model::Timestamp) -> Result<(), StoreError>,
     ) -> Result<(), EngineError> {
         self.record_unanchored()?;
         let (time, started) = (now(), started(run, report));
-        let events = std::iter::once(&started).chain(&report.gateway);
+        let leased: Vec<Event> = leases.iter().map(Lease::event).collect();
+        let events = std::iter::once(&started).chain(&report.gateway).chain(&leased);
         let entries: Vec<Entry<'_>> = events.map(|event| Entry { subject: about, event, time }).collect();
         let _noted = self.log.append_all(&entries, |writer| also(writer, time))?;
         Ok(())
@@ -314,7 +332,9 @@ impl Engine {
         let stage = stage.map(|due| (due.about(), due.event()));
         let stage = stage.as_ref().map(|(subject, event)| Entry { subject, event, time });
         let own = |event| Entry { subject: about, event, time };
-        let events = met.events().iter().chain(&void).chain([&ended, &inspected]);
+        let with_it = with_the_action(&execution.ending);
+        let leases = self.ends_of(&run.action, &with_it)?;
+        let events = met.events().iter().chain(&void).chain([&ended, &inspected]).chain(&leases);
         let entries: Vec<Entry<'_>> = events.map(own).chain(stage).chain([own(&torn_down)]).collect();
         let receipts = self.log.append_all(&entries, |writer| {
             if stage.is_some() {
@@ -323,6 +343,7 @@ impl Engine {
             let end = (&execution.ending, &execution.usage);
             let to = if run.trial.is_some() { ActionState::Tried } else { ActionState::Ended };
             writer.set_ended(&run.action, to, end, time)?;
+            writer.end_leases(&run.action, None, &with_it, time)?;
             writer.keep_evidence(&run.action, &evidence)?;
             met.write(writer, &run.task, time)?;
             match &run.trial {
@@ -367,6 +388,12 @@ impl Engine {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the certificates in a text, each by itself.
+fn certificates(text: &str) -> impl Iterator<Item = String> {
+    const END: &str = "-----END CERTIFICATE-----";
+    text.split_inclusive(END).filter(|one| one.contains(END)).map(str::to_owned)
 }
 
 /// Says an error with its causes.

@@ -60,7 +60,10 @@ impl Engine {
         };
         let remembered = self.as_declared(remembered, declared.iter().flatten())?;
         let halted = match action.request().principal {
-            Principal::User(_) | Principal::Agent(_) => self.halted(action)?,
+            Principal::User(_) | Principal::Agent(_) => match self.halted(action)? {
+                None => self.withheld(action)?,
+                halted => halted,
+            },
             Principal::Engine => None,
         };
         // Written out in full, so that no fact is forgotten.

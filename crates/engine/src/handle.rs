@@ -267,7 +267,7 @@ impl Engine {
         requested: &Event,
         action: &Action,
         ruled: &Ruled,
-        (run, waiting): (Run, Option<Waiting>),
+        (mut run, waiting): (Run, Option<Waiting>),
     ) -> Result<(audit::Receipt, Option<(Run, Result<Prepared, SandboxError>)>), EngineError> {
         let (call, starter) = (run.call.clone(), run.starter.clone());
         let write = || {
@@ -294,6 +294,11 @@ impl Engine {
                         return Ok((receipt, Some((run, prepared))));
                     }
                     unused => self.end_unused(&run, unused)?,
+                }
+                match self.leases(yes.grant())? {
+                    Ok(leases) => run.leases = leases,
+                    // That it was allowed is on the record all the same, and why it did not start.
+                    Err(why) => return Ok((write()?, Some((run, Err(SandboxError::Credential(why)))))),
                 }
                 let spec = self.spec(&run, yes.grant())?;
                 let (receipt, prepared) = std::thread::scope(|scope| {

@@ -16,7 +16,7 @@ use crate::clock::{now, random};
 use crate::deadline::Moment;
 use crate::error::EngineError;
 use crate::git_dirs::repository_of_worktree;
-use crate::store::{Freeze, Halt, Starter, StoreError};
+use crate::store::{Freeze, Halt, Revocation, Starter, StoreError};
 use crate::tasks::about;
 use crate::workspace::Workspace;
 
@@ -29,6 +29,7 @@ impl Halt {
             Self::State(_) => "task-not-open",
             Self::Over(_) => "deadline-passed",
             Self::Spent(_) => "budget-spent",
+            Self::Revoked(_) => "credential-revoked",
         }
     }
 
@@ -57,6 +58,12 @@ impl Halt {
             Self::Spent(what) => format!(
                 "the budget of this task is spent ({}): a person looks at what came of it, or opens another one",
                 escape(what)
+            ),
+            Self::Revoked(Revocation { credential, by, reason, .. }) => format!(
+                "{} took the credential `{1}` back: {2}; a person goes on with a new value by `fumehood credential rotate {1}`",
+                named(by),
+                escape(credential),
+                escape(reason)
             ),
             Self::State(state) => format!("this task is {state}: start another one"),
         }

@@ -18,6 +18,7 @@ mod checkpoint;
 mod clock;
 mod commits;
 mod config;
+mod credentials;
 mod deadline;
 mod denials;
 mod error;
@@ -73,6 +74,7 @@ pub use approvals::{
 pub use base::{CommittedFile, Helper, REPOSITORY_RULES, REPOSITORY_SETTINGS, RepositoryFiles, Sees};
 pub use commits::ImportedCommits;
 pub use config::{Config, GatewayProgram, PolicySource, Reachable};
+pub use credentials::{Credential, CredentialKind, Provider};
 pub use deadline::{Deadline, Moment};
 pub use error::EngineError;
 pub use facts::{Described, describe};

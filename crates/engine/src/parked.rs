@@ -91,6 +91,11 @@ impl Engine {
         let (Decision::Allow(yes) | Decision::Narrow(yes)) = gate.decide(action, &facts) else {
             return Ok(None);
         };
+        // What has a credential has it no longer than it runs.
+        if yes.grant().network.egress().into_iter().flatten().any(|rule| rule.credential.is_some()) {
+            self.remove_empty(&run)?;
+            return Ok(None);
+        }
         let prepared = match sandbox::prepare(self.spec(&run, yes.grant())?) {
             Ok(prepared) => prepared,
             Err(error) => {

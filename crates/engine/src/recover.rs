@@ -45,6 +45,7 @@ impl Engine {
             })?;
         }
         self.end_cut_off_trials()?;
+        self.reap_leases()?;
         Ok(settled)
     }
 

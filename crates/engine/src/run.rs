@@ -10,6 +10,7 @@ use model::{ActionId, ApprovalId, TaskId, Timestamp};
 
 use crate::Engine;
 use crate::clock::now;
+use crate::credentials::Lease;
 use crate::deadline::Moment;
 use crate::error::EngineError;
 use crate::facts::PendingAction;
@@ -35,6 +36,8 @@ pub(crate) struct Run {
     pub(crate) trial: Option<ApprovalId>,
     /// Its action with what decided about it: what it is seen to do is decided too.
     pub(crate) pending: Option<Arc<PendingAction>>,
+    /// The credentials that it has.
+    pub(crate) leases: Vec<Lease>,
     /// When it was ordered.
     pub(crate) began: Timestamp,
     /// What belongs to it alone and goes with it.
@@ -58,6 +61,7 @@ impl Run {
             starter: None,
             trial: None,
             pending: None,
+            leases: Vec::new(),
             began,
             directory,
             _alive: alive,

@@ -97,6 +97,7 @@ fn rules() -> BTreeSet<EgressRule> {
 fn with_gateway(directory: &TempDir) -> Config {
     let program = GatewayProgram {
         authority: |_, _| Err("no rule of these tests looks inside".to_owned()),
+        roots: Vec::new(),
         program: std::env::current_exe().expect("our own file"),
         arguments: ["--exact", "gateway", "--ignored", "--nocapture"].map(Into::into).into(),
         begin: Begin { ranges: Ranges::default(), resolvers: Vec::new(), bounds: Bounds::default() },
@@ -104,6 +105,8 @@ fn with_gateway(directory: &TempDir) -> Config {
     Config {
         policy: PolicySource::Rules(format!("{SHIPPED}{REACH}")),
         egress: vec![engine::Reachable { rules: rules().into_iter().collect(), repositories: None }],
+        credentials: Vec::new(),
+        canaries: Vec::new(),
         gateway: Some(program),
         ..config(directory)
     }

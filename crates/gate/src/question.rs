@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
+use model::egress::credentials_of;
 use model::grant::{Input, Network, WorkspaceAccess};
 use model::limits::DiskMode;
 use model::units::display_duration;
@@ -86,7 +87,10 @@ pub(crate) fn questions_of<'a>(
         Network::Loopback => {}
         Network::Host => questions.push(Question::UseNetwork),
         Network::Joined(action) => questions.push(Question::JoinNetwork { action, known: facts.joined }),
-        Network::Egress(rules) => questions.extend(rules.iter().map(|rule| reach(rule, facts))),
+        Network::Egress(rules) => {
+            questions.extend(rules.iter().map(|rule| reach(rule, facts)));
+            questions.extend(credentials_of(rules).into_iter().map(uses));
+        }
     }
     questions.extend(widenings(profile, &facts.profile).into_iter().map(Question::WidenLimit));
     questions.extend(shown_credentials.iter().map(Question::ShowCredential));
@@ -97,6 +101,10 @@ pub(crate) fn questions_of<'a>(
     );
     questions.extend(terminal.then_some(Question::UseTerminal));
     questions
+}
+
+fn uses<'a>(credential: String) -> Question<'a> {
+    Question::Effect { effect: Cow::Owned(Effect::UseCredential { credential }), classes: None }
 }
 
 fn reach<'a>(rule: &'a EgressRule, facts: &Facts) -> Question<'a> {

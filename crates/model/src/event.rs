@@ -10,7 +10,7 @@ use crate::change::Change;
 use crate::content::ContentClass;
 use crate::digest::Digest;
 use crate::effect::Effect;
-use crate::egress::Attempt;
+use crate::egress::{Attempt, CredentialAlert};
 use crate::enforcement::{Held, Shortfall};
 use crate::evidence::{Observed, Probe, StepTime, Teardown};
 use crate::grant::Grant;
@@ -249,6 +249,45 @@ pub enum Event {
         /// How many more there were than it could tell.
         #[serde(default, skip_serializing_if = "is_zero")]
         dropped: u64,
+    },
+    /// An action has a credential from now on: its gateway puts it into requests, and nothing inside sees it.
+    CredentialLeased {
+        /// The credential.
+        credential: String,
+        /// Who answers for it.
+        owner: String,
+        /// What it is for, as the rules are written.
+        rules: Vec<String>,
+        /// When it ends at the latest, by the wall clock.
+        expires: Timestamp,
+    },
+    /// An action has a credential no longer.
+    CredentialEnded {
+        /// The credential.
+        credential: String,
+        /// Why.
+        why: String,
+    },
+    /// A person took a credential back: no action gets it until it is rotated.
+    CredentialRevoked {
+        /// The credential.
+        credential: String,
+        /// Who did it.
+        by: Principal,
+        /// Why.
+        reason: String,
+    },
+    /// A person put another value in the place of one: what had the old one lost it.
+    CredentialRotated {
+        /// The credential.
+        credential: String,
+        /// Who did it.
+        by: Principal,
+    },
+    /// The gateway saw something about credentials that a person should hear of.
+    CredentialAlert {
+        /// What.
+        alert: CredentialAlert,
     },
     /// The gateway of an action ended before the action did, or was closed. What it had not told yet is not on the record.
     GatewayEnded {
@@ -541,6 +580,11 @@ names! {
     Started => "started",
     GatewayStarted => "gateway-started",
     NetworkAttempts => "network-attempts",
+    CredentialLeased => "credential-leased",
+    CredentialEnded => "credential-ended",
+    CredentialRevoked => "credential-revoked",
+    CredentialRotated => "credential-rotated",
+    CredentialAlert => "credential-alert",
     GatewayEnded => "gateway-ended",
     NotStarted => "not-started",
     Ended => "ended",

@@ -46,6 +46,9 @@ pub enum SandboxError {
         #[source]
         source: io::Error,
     },
+    /// A credential that it was to have cannot be had.
+    #[error("a credential cannot be had: {0}")]
+    Credential(String),
     /// The gateway of the sandbox does not serve.
     #[error("cannot give the sandbox its gateway: {0}")]
     Gateway(String),

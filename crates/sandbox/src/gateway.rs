@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use launcher::plan::Entrance;
 use launcher::wire;
 use model::Event;
-use model::egress::{Attempt, EgressRule, FromGateway, NetworkUse, ToGateway};
+use model::egress::{Attempt, CredentialAlert, EgressRule, FromGateway, NetworkUse, ToGateway};
 use model::evidence::Probe;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 
@@ -39,6 +39,21 @@ const ATTEMPTS_MAX: u64 = 100_000;
 /// Keeps what a gateway tells; an error is why it cannot be kept.
 pub type Record<'a> = &'a mut dyn FnMut(&Event) -> Result<(), String>;
 
+/// Says what became of the credentials of a run since it was asked last.
+pub type Watch<'a> = &'a mut dyn FnMut() -> Watched;
+
+/// What became of the credentials of a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Watched {
+    /// Those that may no longer be used, by name.
+    pub ended: Vec<String>,
+    /// Whether the run is to end at once.
+    pub stop: bool,
+}
+
+/// How often what became of credentials is asked. One that is taken back is used no longer than this.
+const WATCHES_EVERY: Duration = Duration::from_millis(100);
+
 /// The gateway of one sandbox.
 #[derive(Debug)]
 pub(crate) struct Gateway {
@@ -49,6 +64,8 @@ pub(crate) struct Gateway {
     process: Option<Process>,
     /// When another one must serve, after one ended.
     back_by: Option<Instant>,
+    /// When it is to be asked what became of its credentials.
+    watch_at: Option<Instant>,
     told: u64,
     used: NetworkUse,
 }
@@ -70,6 +87,7 @@ impl Gateway {
             entrances: Vec::new(),
             process: None,
             back_by: None,
+            watch_at: about.also.iter().any(is_watched).then(Instant::now),
             told: 0,
             used: NetworkUse::default(),
         };
@@ -126,7 +144,7 @@ impl Gateway {
 
     /// Returns when it must be looked after, also when it tells nothing.
     pub(crate) fn next(&self) -> Option<Instant> {
-        self.back_by
+        self.back_by.into_iter().chain(self.watch_at).min()
     }
 
     /// Hears what it tells.
@@ -137,6 +155,7 @@ impl Gateway {
             Ok(Some(FromGateway::Failed(why))) => self.lost(&why, record),
             Ok(Some(FromGateway::Attempts(attempts))) => self.attempts(attempts, 0, record),
             Ok(Some(FromGateway::Dropped(dropped))) => self.attempts(Vec::new(), dropped, record),
+            Ok(Some(FromGateway::Alert(alert))) => self.alert(alert, record),
             Ok(None) => {
                 let why = process.end();
                 self.lost(&why, record);
@@ -153,6 +172,28 @@ impl Gateway {
         }
     }
 
+    /// Asks what became of its credentials, when it is time, and takes those from it that ended. Tells whether the run is to
+    /// end.
+    pub(crate) fn watch(&mut self, watch: Watch<'_>, record: Record<'_>) -> bool {
+        if self.watch_at.is_none_or(|at| Instant::now() < at) {
+            return false;
+        }
+        self.watch_at = Some(Instant::now() + WATCHES_EVERY);
+        let Watched { ended, stop } = watch();
+        for credential in ended {
+            // Another one that is started is not given it.
+            self.about
+                .also
+                .retain(|one| !matches!(one, ToGateway::Credential(given) if given.name == credential));
+            let told = ToGateway::Revoke { credential };
+            // One that cannot be told may have ended by itself; in any case it is not left with the credential.
+            if let Some(Err(error)) = self.process.as_ref().map(|process| process.say(&told, &[])) {
+                self.lost(&format!("it could not be told that a credential ended: {error}"), record);
+            }
+        }
+        stop
+    }
+
     /// Ends it when everything inside has ended: what it has left to tell is heard first. Returns what it told in all.
     pub(crate) fn finish(mut self, record: Record<'_>) -> NetworkUse {
         self.entrances.clear();
@@ -163,6 +204,7 @@ impl Gateway {
             match process.hear_by(by) {
                 Ok(Some(FromGateway::Attempts(attempts))) => self.attempts(attempts, 0, record),
                 Ok(Some(FromGateway::Dropped(dropped))) => self.attempts(Vec::new(), dropped, record),
+                Ok(Some(FromGateway::Alert(alert))) => self.alert(alert, record),
                 Ok(Some(_)) => {}
                 Ok(None) => break,
                 Err(error) => {
@@ -209,6 +251,12 @@ impl Gateway {
         }
     }
 
+    fn alert(&mut self, alert: CredentialAlert, record: Record<'_>) {
+        if let Err(why) = record(&Event::CredentialAlert { alert }) {
+            self.close(&format!("an alert could not be recorded: {why}"), record);
+        }
+    }
+
     /// Another one serves, when it has shown that it is confined.
     fn is_back(&mut self, probes: Vec<Probe>, record: Record<'_>) {
         if self.back_by.take().is_none() || probes.is_empty() || probes.iter().any(|probe| !probe.held) {
@@ -245,6 +293,11 @@ impl Gateway {
             let _ = record(&Event::GatewayEnded { why: why.to_owned(), again: false });
         }
     }
+}
+
+/// Tells whether what a gateway is told can come to an end before it.
+fn is_watched(told: &ToGateway) -> bool {
+    matches!(told, ToGateway::Credential(_) | ToGateway::Canary(_))
 }
 
 /// The process of a gateway. When this value goes, it has ended.
@@ -312,6 +365,7 @@ mod tests {
             entrances: Vec::new(),
             process: None,
             back_by: None,
+            watch_at: None,
             told: 0,
             used: NetworkUse::default(),
         }

@@ -44,7 +44,7 @@ mod way_out;
 pub use cgroup::leave_own_group;
 pub use control::{Controller, Handle, Phase, Request, controller};
 pub use error::SandboxError;
-pub use gateway::Record;
+pub use gateway::{Record, Watch, Watched};
 pub use groups::remove_leftover_groups;
 pub use mutants::{MUTANTS, Mutant};
 pub use native::{Prepared, Report, prepare};

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use crate::control::{Controller, Request};
 use crate::disk::DiskWatch;
 use crate::error::SandboxError;
-use crate::gateway::{Gateway, Record};
+use crate::gateway::{Gateway, Record, Watch, Watched};
 use crate::image::Image;
 use crate::native::Prepared;
 use crate::observe::Recorder;
@@ -96,11 +96,24 @@ impl Started {
     /// # Errors
     /// When the sandbox is lost.
     pub fn follow(self, io: Io, record: Record<'_>) -> Result<Execution, SandboxError> {
+        self.follow_watched(io, record, &mut Watched::default)
+    }
+
+    /// Does the same, and asks again and again what became of the credentials of the run.
+    ///
+    /// # Errors
+    /// When the sandbox is lost.
+    pub fn follow_watched(
+        self,
+        io: Io,
+        record: Record<'_>,
+        watch: Watch<'_>,
+    ) -> Result<Execution, SandboxError> {
         let Self { mut prepared, action, grant, input, at } = self;
         let pumps = Pumps::start(&mut prepared, io.stdout, io.stderr, input, io.stdin);
         let gateway = prepared.gateway.take();
         let mut running = Running::new(&prepared, io.controller, gateway);
-        let ended = running.until_the_end(record);
+        let ended = running.until_the_end(record, watch);
         fail_point::reached("run: the command has ended");
         let (ending, recorder, wall_time, gateway) = running.finish(at.elapsed());
         prepared.first_process.end();
@@ -314,14 +327,11 @@ impl<'a> Running<'a> {
         }
     }
 
-    fn until_the_end(&mut self, record: Record<'_>) -> Result<(), SandboxError> {
+    fn until_the_end(&mut self, record: Record<'_>, watch: Watch<'_>) -> Result<(), SandboxError> {
         while self.ending.is_none() {
             let Woken { said, gone, told } = self.wait().map_err(SandboxError::lost("waiting"))?;
-            if let Some(gateway) = &mut self.gateway {
-                if told {
-                    gateway.hear(record);
-                }
-                gateway.look(record);
+            if self.look_after_gateway(told, record, watch) {
+                self.end(Ending::Stopped);
             }
             if said {
                 self.hear()?;
@@ -333,6 +343,16 @@ impl<'a> Running<'a> {
             self.look_at_limits();
         }
         Ok(())
+    }
+
+    /// Hears the gateway, and tells whether the run is to end.
+    fn look_after_gateway(&mut self, told: bool, record: Record<'_>, watch: Watch<'_>) -> bool {
+        let Some(gateway) = &mut self.gateway else { return false };
+        if told {
+            gateway.hear(record);
+        }
+        gateway.look(record);
+        gateway.watch(watch, record)
     }
 
     fn wait(&self) -> io::Result<Woken> {

@@ -10,6 +10,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::Incoming;
 
 use super::Way;
+use super::cover::Covered;
 use super::hook::Exchange;
 use super::told::Told;
 
@@ -19,9 +20,41 @@ pub(crate) type Cut = Box<dyn std::error::Error + Send + Sync>;
 /// The body of a request or of a response.
 pub(crate) type Body = UnsyncBoxBody<Bytes, Cut>;
 
+/// A body as it comes, or one that is looked through for a credential.
+pub(crate) enum Source {
+    Plain(Incoming),
+    Covered(Box<Covered>),
+}
+
+impl http_body::Body for Source {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        match &mut *self {
+            Self::Plain(body) => Pin::new(body).poll_frame(cx).map_err(Cut::from),
+            Self::Covered(body) => Pin::new(body).poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Plain(body) => body.is_end_stream(),
+            Self::Covered(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Plain(body) => body.size_hint(),
+            Self::Covered(body) => body.size_hint(),
+        }
+    }
+}
+
 /// A body that passes, and is counted before it does.
 pub(crate) struct Counted {
-    pub(crate) inner: Incoming,
+    pub(crate) inner: Source,
     pub(crate) way: Way,
     pub(crate) told: Arc<Told>,
 }
@@ -32,7 +65,7 @@ impl http_body::Body for Counted {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let Some(frame) = ready!(Pin::new(&mut self.inner).poll_frame(cx)) else { return Poll::Ready(None) };
-        let frame = frame.map_err(Cut::from).and_then(|frame| {
+        let frame = frame.and_then(|frame| {
             self.told.count(self.way, frame.data_ref().map_or(0, Bytes::len))?;
             Ok(frame)
         });

@@ -14,7 +14,8 @@ use hyper_util::rt::TokioIo;
 use model::egress::{EgressRule, Protocol, Verdict};
 use model::text::escape;
 
-use super::body::{Body, Counted, Looked};
+use super::body::{Body, Counted, Looked, Source};
+use super::cover::{Cover, Watched};
 use super::head::{self, Head};
 use super::hook::{Asked, Exchange, Fetch, Later, Reading};
 use super::told::Told;
@@ -60,31 +61,44 @@ impl Serving {
     ) -> Result<Response<Body>, Stopped> {
         let switched = parts.extensions.remove::<OnUpgrade>();
         let mut allowed = self.decide(&mut parts, told).await?;
-        // What follows a switch is not read, so a rule whose requests are read for a registry allows none.
-        let switchable = parts.version == Version::HTTP_11 && allowed.exchange.is_none();
+        // What follows a switch is not read, so a rule whose requests or answers are looked through allows none.
+        let is_read = allowed.exchange.is_some() || allowed.rule.credential.is_some();
+        let switchable = parts.version == Version::HTTP_11 && !is_read;
         let upgrade = head::upgrade(&parts.headers).filter(|_| switchable);
         head::strip(&mut parts.headers)?;
         if let Some(protocol) = &upgrade {
             switches(&mut parts.headers, protocol);
         }
-        let body = Counted { inner: body, way: Way::Sent, told: told.clone() }.boxed_unsync();
-        let response = self.send(parts, body, (&allowed.target, &allowed.rule), told).await?;
+        let body = self.watched(body, &allowed, told);
+        let (response, cover) = self.send(parts, body, (&allowed.target, &allowed.rule), told).await?;
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let switched = switched.zip(upgrade);
             return carry(response, switched, told).map_err(|why| failed(told, &allowed.rule, why));
         }
-        self.receive(response, allowed.exchange.take(), told, &allowed.rule).await
+        self.receive((response, cover), allowed.exchange.take(), told, &allowed.rule).await
+    }
+
+    /// Lets the body of a request go out, looked through where there is something to look for.
+    fn watched(&self, body: Incoming, allowed: &Allowed, told: &Arc<Told>) -> Body {
+        let body = Counted { inner: Source::Plain(body), way: Way::Sent, told: told.clone() };
+        if !self.credentials.watches() {
+            return body.boxed_unsync();
+        }
+        let (own, host) = (allowed.rule.credential.clone(), allowed.target.host.to_string());
+        Watched::new(body, self.credentials.clone(), own, host).boxed_unsync()
     }
 
     /// Decides a request by what is in its head.
     async fn decide(self: &Arc<Self>, parts: &mut Parts, told: &Arc<Told>) -> Result<Allowed, Stopped> {
         let head = head::read(parts, &self.meant)?;
         told.names(head.target.host.to_string(), head.target.port);
-        let rule = self.rule(parts.method.as_str(), &head)?.clone();
+        let rule = self.rule(parts.method.as_str(), &head);
+        let own = rule.as_ref().ok().and_then(|rule| rule.credential.as_deref());
+        self.credentials.check_head(parts, own, &head.target.host.to_string())?;
+        let rule = rule?.clone();
         told.is(Verdict::Allowed { rule: rule.to_string() });
         if let Some(credential) = &rule.credential {
-            let why = format!("the gateway was not given the credential `{}`", escape(credential));
-            return Err(Refusal::new("no-credential", why).into());
+            self.credentials.get(credential)?;
         }
         let exchange = self.hooked(parts, &rule, &head).await?;
         Ok(Allowed { rule, target: head.target, exchange })
@@ -136,22 +150,41 @@ impl Serving {
         body: Body,
         (target, rule): (&Target, &EgressRule),
         told: &Arc<Told>,
-    ) -> Result<Response<Incoming>, Stopped> {
+    ) -> Result<(Response<Incoming>, Option<Cover>), Stopped> {
+        let cover = self.cover(target, rule, told)?;
+        if let Some(cover) = &cover {
+            cover.given.put(&mut parts, self.meant.protocol)?;
+        }
+        let ends = cover.as_ref().map(|cover| cover.given.end());
         let connection =
-            self.pool.get(self.outside.as_ref(), target, rule).await.map_err(|error| match error {
+            self.pool.get(self.outside.as_ref(), target, rule, ends).await.map_err(|error| match error {
                 Unreached::Refused(refusal) => refusal.into(),
                 Unreached::Failed(why) => failed(told, rule, why),
             })?;
         told.reached(connection.address);
         address(&mut parts, target, self.meant.protocol, connection.is_two());
         let request = Request::from_parts(parts, body);
-        let sent = self.pool.send(connection, request, target, rule).await;
-        sent.map_err(|error| failed(told, rule, format!("the server did not answer: {}", chain(&error))))
+        match self.pool.send(connection, request, target, rule).await {
+            Ok(response) => Ok((response, cover)),
+            // The connection is closed when the credential ends.
+            Err(error) => Err(match (cover.filter(|cover| cover.given.has_ended()), refusal_in(&error)) {
+                (Some(cover), _) => cover.given.over().into(),
+                (None, Some(refusal)) => refusal.into(),
+                (None, None) => failed(told, rule, format!("the server did not answer: {}", chain(&error))),
+            }),
+        }
+    }
+
+    /// Returns what looks through the answer to a request of a rule with a credential.
+    fn cover(&self, target: &Target, rule: &EgressRule, told: &Arc<Told>) -> Result<Option<Cover>, Refusal> {
+        let Some(name) = &rule.credential else { return Ok(None) };
+        let (given, credentials) = (self.credentials.get(name)?, self.credentials.clone());
+        Ok(Some(Cover { given, credentials, told: told.clone(), host: target.host.to_string() }))
     }
 
     async fn receive(
         &self,
-        response: Response<Incoming>,
+        (response, cover): (Response<Incoming>, Option<Cover>),
         exchange: Option<Box<dyn Exchange>>,
         told: &Arc<Told>,
         rule: &EgressRule,
@@ -160,7 +193,7 @@ impl Serving {
         // What a server says about its own connection is its own; what it says wrongly there is not passed on either.
         head::strip(&mut parts.headers).map_err(|refusal| failed(told, rule, refusal.why))?;
         (parts.version, parts.extensions) = (Version::default(), http::Extensions::new());
-        let inner = Counted { inner: body, way: Way::Received, told: told.clone() };
+        let inner = received(&mut parts, body, cover, told)?;
         let Some(mut exchange) = exchange else {
             return Ok(Response::from_parts(parts, inner.boxed_unsync()));
         };
@@ -177,6 +210,23 @@ impl Serving {
         };
         Ok(Response::from_parts(parts, body))
     }
+}
+
+/// Takes what comes in, looked through where it answers a request with a credential.
+fn received(
+    parts: &mut http::response::Parts,
+    body: Incoming,
+    cover: Option<Cover>,
+    told: &Arc<Told>,
+) -> Result<Counted, Refusal> {
+    let inner = match cover {
+        None => Source::Plain(body),
+        Some(cover) => {
+            cover.head(parts)?;
+            Source::Covered(Box::new(cover.body(body)))
+        }
+    };
+    Ok(Counted { inner, way: Way::Received, told: told.clone() })
 }
 
 async fn whole(
@@ -245,6 +295,12 @@ fn carry(
     head::strip(&mut parts.headers).map_err(|refusal| refusal.why)?;
     switches(&mut parts.headers, &protocol);
     Ok(Response::from_parts(parts, Empty::new().map_err(|never| match never {}).boxed_unsync()))
+}
+
+/// Returns why the body of a request was cut, when that is what an error is about.
+fn refusal_in(error: &hyper::Error) -> Option<Refusal> {
+    let mut causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
+    causes.find_map(|error| error.downcast_ref::<Refusal>().cloned())
 }
 
 /// Returns an error with all that caused it: the first of them alone says little.
@@ -325,9 +381,9 @@ impl Fetching {
         }
         told.is(Verdict::Allowed { rule: self.rule.to_string() });
         let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-        let (parts, inner) =
-            self.serving.send(parts, body, (&self.target, &self.rule), told).await?.into_parts();
-        let inner = Counted { inner, way: Way::Received, told: told.clone() };
+        let (response, cover) = self.serving.send(parts, body, (&self.target, &self.rule), told).await?;
+        let (mut parts, body) = response.into_parts();
+        let inner = received(&mut parts, body, cover, told)?;
         Ok(Response::from_parts(parts, whole(inner, bytes_max, told, &self.rule).await?))
     }
 }

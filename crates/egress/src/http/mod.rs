@@ -4,10 +4,12 @@
 //! read them; it is written anew, so that the server sees one request where one was decided. What is refused is answered
 //! with the reason. Every request is told, with the bytes that passed, however it ends. Bodies pass without being kept,
 //! unless a hook asks for one whole. A rule with a credential or a registry that nobody serves here takes nothing.
-//! Leaves to others: the addresses of names and connecting (`Outside`), and what packages may be fetched (`hook`).
+//! Leaves to others: the addresses of names and connecting (`Outside`), what packages may be fetched (`hook`), and where a
+//! credential goes in a request (`credentials`).
 
 mod answer;
 mod body;
+mod cover;
 mod exchange;
 mod head;
 pub mod hook;
@@ -30,6 +32,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use self::hook::{Hook, Later};
 use self::pool::Pool;
 use crate::Refusal;
+use crate::credentials::Credentials;
 
 /// How long the head of a request may take to arrive, also on a connection that is kept open for it.
 const HEAD_WITHIN: Duration = Duration::from_secs(120);
@@ -124,6 +127,11 @@ pub trait Outside: Send + Sync {
     /// Returns what looks at the requests of a kind of registry.
     fn hook(&self, registry: &str) -> Option<Arc<dyn Hook>>;
 
+    /// Returns the credentials of the action; most have none.
+    fn credentials(&self) -> Option<Arc<Credentials>> {
+        None
+    }
+
     /// Counts bytes of bodies before they pass.
     ///
     /// # Errors
@@ -141,7 +149,8 @@ pub async fn serve(
     meant: Meant,
     outside: Arc<dyn Outside>,
 ) -> hyper::Result<()> {
-    let serving = Arc::new(Serving { meant, pool: Pool::default(), outside });
+    let credentials = outside.credentials().unwrap_or_default();
+    let serving = Arc::new(Serving { meant, pool: Pool::default(), credentials, outside });
     let service = service_fn(move |request| exchange::answer(serving.clone(), request));
     let stream = TokioIo::new(stream);
     match speaks {
@@ -163,6 +172,7 @@ pub async fn serve(
 pub(crate) struct Serving {
     meant: Meant,
     pool: Pool,
+    credentials: Arc<Credentials>,
     outside: Arc<dyn Outside>,
 }
 

@@ -1,5 +1,6 @@
 //! The connections to servers that serve one connection from inside.
 
+use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{Request, Response};
@@ -7,6 +8,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use model::egress::EgressRule;
+use tokio::sync::watch;
 
 use super::body::Body;
 use super::{Outside, Reached, Speaks, Target, Unreached};
@@ -36,12 +38,14 @@ enum Sender {
 }
 
 impl Pool {
-    /// Returns a connection to a host, made by this very rule: another one may lead to other addresses.
+    /// Returns a connection to a host, made by this very rule: another one may lead to other addresses. It is closed when
+    /// `ends` comes true.
     pub(crate) async fn get(
         &self,
         outside: &dyn Outside,
         target: &Target,
         rule: &EgressRule,
+        ends: Option<watch::Receiver<bool>>,
     ) -> Result<Connection, Unreached> {
         while let Some(connection) = self.idle(target, rule) {
             if connection.is_ready() {
@@ -49,7 +53,7 @@ impl Pool {
             }
         }
         let reached = outside.connect(target, rule).await?;
-        Connection::begin(reached)
+        Connection::begin(reached, ends)
             .await
             .map_err(|error| Unreached::Failed(format!("no HTTP is spoken: {error}")))
     }
@@ -78,6 +82,19 @@ impl Pool {
     }
 }
 
+/// Serves a connection, until its credential ends.
+async fn until(ends: Option<watch::Receiver<bool>>, served: impl Future<Output = ()>) {
+    let Some(mut ends) = ends else { return served.await };
+    let ended = async move {
+        // A credential that can no longer end is as good as ended.
+        let _ = ends.wait_for(|ended| *ended).await;
+    };
+    tokio::select! {
+        () = ended => {}
+        () = served => {}
+    }
+}
+
 /// Waits until the last response has been read.
 async fn keep(all: Arc<Mutex<Vec<Idle>>>, mut idle: Idle) {
     let ready = match &mut idle.connection.sender {
@@ -91,18 +108,18 @@ async fn keep(all: Arc<Mutex<Vec<Idle>>>, mut idle: Idle) {
 }
 
 impl Connection {
-    async fn begin(reached: Reached) -> hyper::Result<Self> {
+    async fn begin(reached: Reached, ends: Option<watch::Receiver<bool>>) -> hyper::Result<Self> {
         let stream = TokioIo::new(reached.stream);
         let sender = match reached.speaks {
             Speaks::Http1 => {
                 let (sender, connection) = http1::handshake(stream).await?;
                 // It ends when its sender is gone, or the server has closed it; requests then say why.
-                tokio::spawn(async move { drop(connection.with_upgrades().await) });
+                tokio::spawn(until(ends, async move { drop(connection.with_upgrades().await) }));
                 Sender::One(sender)
             }
             Speaks::Http2 => {
                 let (sender, connection) = http2::handshake(TokioExecutor::new(), stream).await?;
-                tokio::spawn(async move { drop(connection.await) });
+                tokio::spawn(until(ends, async move { drop(connection.await) }));
                 Sender::Two(sender)
             }
         };

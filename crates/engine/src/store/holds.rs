@@ -10,6 +10,7 @@ use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
+use super::leases::Revocation;
 use super::prefix::Named;
 use super::row::{Json, Raw, Value, json, time};
 use super::{Reader, Writer};
@@ -45,6 +46,8 @@ pub enum Halt {
     Over(Timestamp),
     /// The budget of the task is spent: this much of it.
     Spent(String),
+    /// A person took a credential back that it would have.
+    Revoked(Revocation),
 }
 
 /// Who froze a task, and why.

@@ -21,6 +21,7 @@ mod holds;
 mod intakes;
 mod key;
 mod layers;
+mod leases;
 mod messages;
 mod open;
 mod prefix;
@@ -50,6 +51,7 @@ pub use error::StoreError;
 pub use holds::{Freeze, Halt, Starter};
 pub use intakes::StoredIntake;
 pub use layers::{LayerState, StoredLayer};
+pub use leases::{Revocation, StoredLease};
 pub use reserve::Room;
 pub use tasks::TaskOverview;
 

@@ -18,7 +18,7 @@ use crate::redaction::Redactor;
 
 /// What each version of the schema added to the one before. This build writes the last one, and brings an older
 /// database there when it opens it.
-const VERSIONS: [&str; 9] = [
+const VERSIONS: [&str; 10] = [
     include_str!("schema.sql"),
     include_str!("schema-2.sql"),
     include_str!("schema-3.sql"),
@@ -28,6 +28,7 @@ const VERSIONS: [&str; 9] = [
     include_str!("schema-7.sql"),
     include_str!("schema-8.sql"),
     include_str!("schema-9.sql"),
+    include_str!("schema-10.sql"),
 ];
 
 /// The schema that this build writes.

@@ -30,6 +30,8 @@ pub(crate) fn config(directory: &TempDir) -> Config {
         account: 1000,
         owners: [1000].into(),
         egress: Vec::new(),
+        credentials: Vec::new(),
+        canaries: Vec::new(),
         gateway: None,
         roles: engine::Roles::default(),
         home: directory.path().join("home"),

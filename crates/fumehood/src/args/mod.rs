@@ -4,6 +4,7 @@
 //! Leaves to others: what a value means on this machine (whether a directory exists, a task is known).
 
 mod approvals;
+mod credential;
 mod intake;
 mod manage;
 mod net;
@@ -23,6 +24,10 @@ pub use approvals::{
     ApprovalsApproveArgs, ApprovalsArgs, ApprovalsDenyArgs, ApprovalsExportArgs, ApprovalsListArgs,
     ApprovalsRenderArgs, ApprovalsRevokeArgs, ApprovalsShowArgs, ApprovalsSignArgs, ApprovalsVerb,
     SignedChoice,
+};
+pub use credential::{
+    CredentialArgs, CredentialListArgs, CredentialRevokeArgs, CredentialRotateArgs, CredentialShowArgs,
+    CredentialVerb,
 };
 pub use intake::{AcceptanceOptions, BudgetOptions, TaskNewArgs};
 pub use manage::{
@@ -152,6 +157,8 @@ pub enum Verb {
     Why(WhyArgs),
     /// Say what was tried over the network, what was refused and why, and what may be reached
     Net(NetArgs),
+    /// List and show credentials that stay outside, take one back at once, or go on with a new value
+    Credential(CredentialArgs),
     /// Say what this host can hold, by building a sandbox and trying to get out of it
     Doctor(DoctorArgs),
     /// Show, verify or export the record, or sign its head
@@ -279,7 +286,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 55, "verbs without children");
+        assert_eq!(seen, 59, "verbs without children");
     }
 
     #[test]

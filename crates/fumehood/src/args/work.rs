@@ -127,6 +127,11 @@ pub struct SandboxOptions {
     /// or `GET https://example.com/v1/**`. What your settings do not name needs a person's yes. See docs/network.md.
     #[arg(long, value_name = "RULE|NAME", conflicts_with = "join")]
     pub allow_net: Vec<String>,
+    /// Let its gateway put this `[credential.NAME]` of your settings into requests; the command sees no value
+    ///
+    /// It reaches what the credential is for, and no other request gets it. See docs/credentials.md.
+    #[arg(long, value_name = "NAME", conflicts_with = "join")]
+    pub credential: Vec<String>,
     /// Limits that are tighter than the profile's.
     #[command(flatten)]
     pub limits: LimitOptions,

@@ -3,8 +3,8 @@
 use model::units::display_duration;
 
 use super::key::{
-    APPROVALS, AUDIT, LIMITS, MINIMUM, MODEL, NETWORK, NetworkSetting, PROFILE, REPOSITORY, ROLE,
-    RoleSetting, TOP,
+    APPROVALS, AUDIT, CANARY, CREDENTIAL, CredentialSetting, GATEWAY, LIMITS, MINIMUM, MODEL, NETWORK,
+    NetworkSetting, PROFILE, REPOSITORY, ROLE, RoleSetting, TOP,
 };
 use super::origin::{Origin, Sourced};
 use super::profile::{ResolvedProfile, limit_text};
@@ -39,13 +39,30 @@ pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
     }
     rows.extend(settings.roles.iter().flat_map(|(name, parts)| role(name, parts)));
     rows.extend(settings.networks.iter().flat_map(|(name, parts)| network(name, parts)));
+    rows.extend(settings.credentials.iter().flat_map(|(name, parts)| credential(name, parts)));
+    rows.extend(settings.roots.iter().map(|part| {
+        let files: Vec<_> = part.value.iter().map(|file| file.to_string_lossy()).collect();
+        row("gateway.roots", &files.join(", "), &part.origin, about(GATEWAY, "roots"))
+    }));
+    rows.extend(settings.canaries.iter().map(|part| {
+        row("canary.variables", &part.value.join(", "), &part.origin, about(CANARY, "variables"))
+    }));
     Ok(rows)
+}
+
+fn credential(name: &str, parts: &[Sourced<CredentialSetting>]) -> Vec<Row> {
+    let one = |part: &Sourced<CredentialSetting>| {
+        let (key, value) = part.value.shown();
+        row(&format!("credential.{name}.{key}"), &value, &part.origin, about(CREDENTIAL, key))
+    };
+    parts.iter().map(one).collect()
 }
 
 fn network(name: &str, parts: &[Sourced<NetworkSetting>]) -> Vec<Row> {
     let all = |values: Vec<String>| values.join(", ");
     let one = |part: &Sourced<NetworkSetting>| {
         let (key, value) = match &part.value {
+            NetworkSetting::Credentials(names) => ("credentials", all(names.clone())),
             NetworkSetting::Rules(rules) => ("rules", all(rules.iter().map(ToString::to_string).collect())),
             NetworkSetting::Inside(inside) => {
                 ("inside", all(inside.iter().map(ToString::to_string).collect()))

@@ -11,8 +11,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::key::{
-    APPROVALS, AUDIT, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE, ProfileSetting, REPOSITORY,
-    REPOSITORY_TABLES, ROLE, RoleSetting, Setting, TOP,
+    APPROVALS, AUDIT, CANARY, CREDENTIAL, GATEWAY, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE,
+    ProfileSetting, REPOSITORY, REPOSITORY_TABLES, ROLE, RoleSetting, Setting, TOP,
 };
 use super::load::MACHINE_FILE;
 use super::nearest;
@@ -82,6 +82,9 @@ pub enum ProblemKind {
     /// A table of rules has a name that could not be given on a command line.
     #[error("`{}` cannot be the name of a network: use small letters, digits and `-`", escape(.0))]
     NetworkName(String),
+    /// A credential has a name that could not be given on a command line.
+    #[error("`{}` cannot be the name of a credential: use small letters, digits and `-`", escape(.0))]
+    CredentialName(String),
     /// A repository is named by something that depends on where we stand, or that the repository itself says.
     #[error("`{}` names no directory: write its path in full, `[repository.\"/path/of/the/repository\"]`", escape(.0))]
     RepositoryPath(String),
@@ -172,6 +175,9 @@ impl Reader<'_> {
                 "profile" => self.profiles(value),
                 "role" => self.roles(value),
                 "network" => self.networks(value),
+                "credential" => self.credentials(value),
+                "gateway" => self.section(key, value, GATEWAY, Setting::Roots),
+                "canary" => self.section(key, value, CANARY, Setting::Canary),
                 "repository" => self.repositories(value),
                 _ => {
                     let mut more = TABLES.map(str::to_owned).to_vec();
@@ -300,6 +306,23 @@ impl Reader<'_> {
         }
     }
 
+    fn credentials(&mut self, value: &Spanned<DeValue<'_>>) {
+        let Some(table) = self.table("credential", value) else { return };
+        for (name, value) in table {
+            let credential = name.get_ref().as_ref();
+            if !is_role(credential) {
+                self.problem(name.span(), ProblemKind::CredentialName(credential.to_owned()));
+                continue;
+            }
+            let at = format!("credential.{credential}");
+            let Some(table) = self.table(&at, value) else { continue };
+            for (name, value) in table {
+                let wrap = |part| Setting::Credential(credential.to_owned(), part);
+                self.entry(&at, name, value, CREDENTIAL, wrap, &[]);
+            }
+        }
+    }
+
     fn check_base(&mut self, value: &Spanned<DeValue<'_>>) {
         if let DeValue::String(base) = value.get_ref()
             && !Profile::built_in().iter().any(|profile| profile.name == base.as_ref())
@@ -336,8 +359,20 @@ impl Reader<'_> {
     }
 }
 
-const TABLES: [&str; 9] =
-    ["approvals", "model", "audit", "ceiling", "minimum", "network", "profile", "role", "repository"];
+const TABLES: [&str; 12] = [
+    "approvals",
+    "model",
+    "audit",
+    "canary",
+    "ceiling",
+    "credential",
+    "gateway",
+    "minimum",
+    "network",
+    "profile",
+    "role",
+    "repository",
+];
 
 fn names<T>(keys: &[Key<T>]) -> Vec<String> {
     keys.iter().map(|key| key.name.to_owned()).collect()
@@ -442,6 +477,8 @@ mod tests {
             "[profile.wide]\nmemory = \"99GiB\"\n",
             "[role.release-manager]\npeople = [\"ada\"]\n",
             "[repository.\"/\"]\nsensitivity = \"public\"\n",
+            "[credential.forge]\nvariable = \"TOKEN\"\n",
+            "[canary]\nvariables = []\n",
         ] {
             let answer = problems(repository(text)).join("");
             assert!(answer.contains("only the operator may set"), "{text}: {answer}");

@@ -6,9 +6,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use engine::CredentialKind;
+use model::egress::Placement;
 use model::intake::Sensitivity;
 use model::limits::DiskMode;
-use model::{Bytes, EgressRule, Level, LimitKind, Limits, UnlistedProgram};
+use model::{Bytes, EgressRule, Level, LimitKind, Limits, TaskId, UnlistedProgram};
 
 use super::value::{Form, Value, ValueError};
 
@@ -39,6 +41,12 @@ pub enum Setting {
     Role(String, RoleSetting),
     /// Part of what may be reached over the network.
     Network(String, NetworkSetting),
+    /// Part of a credential.
+    Credential(String, CredentialSetting),
+    /// The variables inside that hold canaries.
+    Canary(Vec<String>),
+    /// Files with certificates that gateways verify servers by, beside the system's.
+    Roots(Vec<PathBuf>),
     /// How sensitive the repository in a directory is.
     Repository(PathBuf, Sensitivity),
     /// Where people of other accounts leave their answers.
@@ -54,6 +62,39 @@ pub enum NetworkSetting {
     Inside(Vec<ipnet::IpNet>),
     /// The directories for whose repositories it is; without it for all.
     Repositories(Vec<PathBuf>),
+    /// Credentials that are used for what they are for.
+    Credentials(Vec<String>),
+}
+
+/// Part of a credential. Of two that say the same, the later one holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CredentialSetting {
+    /// What it opens.
+    Kind(CredentialKind),
+    /// Who answers for it.
+    Owner(String),
+    /// What it is for.
+    Rules(Vec<EgressRule>),
+    /// Networks that the names of these may lead to though they are not public.
+    Inside(Vec<ipnet::IpNet>),
+    /// The directories whose repositories may use it.
+    Repositories(Vec<PathBuf>),
+    /// The tasks that may use it.
+    Tasks(Vec<TaskId>),
+    /// The most time from its lease to its end.
+    Lifetime(Duration),
+    /// Where it is put into requests.
+    Placement(Placement),
+    /// The variable that has its stand-in inside.
+    StandIn(String),
+    /// Whether it may be put into requests in the clear.
+    InClear(bool),
+    /// It is in this variable of ours.
+    Variable(String),
+    /// It is in this file.
+    File(PathBuf),
+    /// This command prints it.
+    Command(Vec<String>),
 }
 
 /// Who has a role. All that is said of it holds.
@@ -332,7 +373,111 @@ pub(super) const NETWORK: &[Key<NetworkSetting>] = &[
         about: "The directories for whose repositories it is; without it for all.",
         make: |value| value.paths().map(NetworkSetting::Repositories),
     },
+    Key {
+        name: "credentials",
+        form: Form::Names,
+        about: "Credentials of `[credential.NAME]` that it uses, for what they are for.",
+        make: |value| value.names().map(NetworkSetting::Credentials),
+    },
 ];
+
+/// Keys of `[credential.NAME]`.
+pub(super) const CREDENTIAL: &[Key<CredentialSetting>] = &[
+    Key {
+        name: "type",
+        form: Form::CredentialKind,
+        about: "What it opens: `development`, or `production`, which serves no sandbox.",
+        make: |value| value.credential_kind().map(CredentialSetting::Kind),
+    },
+    Key {
+        name: "owner",
+        form: Form::Text,
+        about: "Who answers for it.",
+        make: |value| value.text().map(CredentialSetting::Owner),
+    },
+    Key {
+        name: "rules",
+        form: Form::Rules,
+        about: "What it is for, for example `GET,POST https://api.example.com/v1/**`. No other request gets it.",
+        make: |value| value.rules().map(CredentialSetting::Rules),
+    },
+    Key {
+        name: "inside",
+        form: Form::Networks,
+        about: "Networks that the names of these rules may lead to though they are not public.",
+        make: |value| value.networks().map(CredentialSetting::Inside),
+    },
+    Key {
+        name: "repositories",
+        form: Form::Paths,
+        about: "The directories whose repositories may use it.",
+        make: |value| value.paths().map(CredentialSetting::Repositories),
+    },
+    Key {
+        name: "tasks",
+        form: Form::Tasks,
+        about: "The tasks that may use it; without it all of these repositories.",
+        make: |value| value.tasks().map(CredentialSetting::Tasks),
+    },
+    Key {
+        name: "lifetime",
+        form: Form::Time,
+        about: "The most time from the start of an action that has it to its end there: 1h when nothing is said.",
+        make: |value| value.time().map(CredentialSetting::Lifetime),
+    },
+    Key {
+        name: "placement",
+        form: Form::Placement,
+        about: "Where it is put into requests: `bearer` when nothing is said.",
+        make: |value| value.placement().map(CredentialSetting::Placement),
+    },
+    Key {
+        name: "stand_in",
+        form: Form::VariableName,
+        about: "The variable inside that holds a made-up value in its place, for clients that send nothing without one.",
+        make: |value| value.variable_name().map(CredentialSetting::StandIn),
+    },
+    Key {
+        name: "in_clear",
+        form: Form::Truth,
+        about: "Whether it may be put into requests that are not encrypted.",
+        make: |value| value.truth().map(CredentialSetting::InClear),
+    },
+    Key {
+        name: "variable",
+        form: Form::VariableName,
+        about: "The variable of your environment that has the value.",
+        make: |value| value.variable_name().map(CredentialSetting::Variable),
+    },
+    Key {
+        name: "file",
+        form: Form::Path,
+        about: "The file that has the value. Nobody else may be able to read it.",
+        make: |value| value.path().map(CredentialSetting::File),
+    },
+    Key {
+        name: "command",
+        form: Form::Command,
+        about: "A program with its arguments that prints the value, for example `[\"/usr/bin/pass\", \"show\", \"x\"]`.",
+        make: |value| value.command().map(CredentialSetting::Command),
+    },
+];
+
+/// Keys of `[canary]`.
+pub(super) const CANARY: &[Key<Vec<String>>] = &[Key {
+    name: "variables",
+    form: Form::VariableNames,
+    about: "Variables inside that hold a made-up credential: where one is on its way out, the task is frozen.",
+    make: |value| value.variable_names(),
+}];
+
+/// Keys of `[gateway]`.
+pub(super) const GATEWAY: &[Key<Vec<PathBuf>>] = &[Key {
+    name: "roots",
+    form: Form::Files,
+    about: "Files with certificates (PEM) that servers are verified by, beside the system's.",
+    make: |value| value.files(),
+}];
 
 /// Keys of `[role.NAME]`.
 pub(super) const ROLE: &[Key<RoleSetting>] = &[

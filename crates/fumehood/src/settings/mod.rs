@@ -5,6 +5,7 @@
 //! Leaves to others: reading the repository's file out of its base commit, and what a value means to the sandbox.
 
 mod accounts;
+mod credentials;
 mod environment;
 mod explain;
 mod file;
@@ -20,6 +21,7 @@ mod schema;
 mod value;
 
 pub use accounts::Accounts;
+pub use credentials::{CredentialSource, CredentialTable};
 pub use environment::Environment;
 pub use explain::{Row, rows};
 pub use file::{Problem, ProblemKind, SettingsFile};

@@ -13,12 +13,30 @@ use super::resolved::Settings;
 impl Settings {
     /// Returns all that may be reached, table by table.
     pub fn reachable(&self) -> Vec<Reachable> {
-        self.networks.values().map(|parts| table(parts)).collect()
+        let tables = self.networks.values().map(|parts| self.whole(parts));
+        // What a credential is for was named with it.
+        let own = self.credential_tables().into_iter().map(|credential| Reachable {
+            rules: credential.rules,
+            repositories: Some(credential.repositories),
+        });
+        tables.chain(own).collect()
     }
 
     /// Returns the rules of one table; nothing when there is none of this name.
     pub fn network(&self, name: &str) -> Option<BTreeSet<EgressRule>> {
-        self.networks.get(name).map(|parts| table(parts).rules.into_iter().collect())
+        self.networks.get(name).map(|parts| self.whole(parts).rules.into_iter().collect())
+    }
+
+    /// Returns a table with what its credentials are for.
+    fn whole(&self, parts: &[Sourced<NetworkSetting>]) -> Reachable {
+        let mut whole = table(parts);
+        let names = parts.iter().filter_map(|part| match &part.value {
+            NetworkSetting::Credentials(names) => Some(names),
+            _ => None,
+        });
+        let tables: Vec<_> = names.flatten().filter_map(|name| self.credential_table(name)).collect();
+        whole.rules.extend(tables.into_iter().flat_map(|table| table.rules));
+        whole
     }
 }
 
@@ -32,6 +50,8 @@ fn table(parts: &[Sourced<NetworkSetting>]) -> Reachable {
             NetworkSetting::Repositories(some) => {
                 repositories.get_or_insert_default().extend(some.iter().cloned());
             }
+            // They reach what they are for, and not the networks of this table.
+            NetworkSetting::Credentials(_) => {}
         }
     }
     let with = |rule: EgressRule| EgressRule { inside: inside.clone(), ..rule };

@@ -11,8 +11,8 @@ use model::text::escape;
 use super::environment::Environment;
 use super::file::{Problem, SettingsFile};
 use super::key::{
-    AuditSetting, LimitSetting, MinimumSetting, ModelSetting, NetworkSetting, ProfileSetting, RoleSetting,
-    Setting, VARIABLES, is_no_setting,
+    AuditSetting, CredentialSetting, LimitSetting, MinimumSetting, ModelSetting, NetworkSetting,
+    ProfileSetting, RoleSetting, Setting, VARIABLES, is_no_setting,
 };
 use super::nearest;
 use super::origin::{Origin, Sourced};
@@ -45,6 +45,12 @@ pub struct Settings {
     pub roles: BTreeMap<String, Vec<Sourced<RoleSetting>>>,
     /// What may be reached over the network.
     pub networks: BTreeMap<String, Vec<Sourced<NetworkSetting>>>,
+    /// Parts of credentials; a later one goes before an earlier one.
+    pub credentials: BTreeMap<String, Vec<Sourced<CredentialSetting>>>,
+    /// Files with certificates that gateways verify servers by, beside the system's. All of them hold.
+    pub roots: Vec<Sourced<Vec<PathBuf>>>,
+    /// The variables inside that hold canaries. All of them hold.
+    pub canaries: Vec<Sourced<Vec<String>>>,
     /// How sensitive what is in a directory is.
     pub repositories: BTreeMap<PathBuf, Sourced<Sensitivity>>,
     /// Where people of other accounts leave their answers, as the machine's file says it.
@@ -119,6 +125,14 @@ pub enum SettingsError {
         /// What is wrong.
         error: ValueError,
     },
+    /// A credential lacks something, or says what does not go together.
+    #[error("`[credential.{}]`: {why}", escape(.name))]
+    Credential {
+        /// Its name.
+        name: String,
+        /// What is wrong, and what to write.
+        why: String,
+    },
     /// There is no place for the state.
     #[error(
         "there is no place for tasks and the record: HOME is not set; give --state-dir or FUMEHOOD_STATE_DIR"
@@ -189,6 +203,7 @@ impl Settings {
             return Err(SettingsError::NoStateDir);
         }
         settings.profile(None)?;
+        settings.check_credentials()?;
         Ok(settings)
     }
 
@@ -226,6 +241,9 @@ impl Settings {
             profiles: BTreeMap::new(),
             roles: BTreeMap::new(),
             networks: BTreeMap::new(),
+            credentials: BTreeMap::new(),
+            roots: Vec::new(),
+            canaries: Vec::new(),
             repositories: BTreeMap::new(),
             answers: None,
         }
@@ -264,6 +282,11 @@ impl Settings {
             Setting::Network(name, value) => {
                 self.networks.entry(name).or_default().push(Sourced { value, origin });
             }
+            Setting::Credential(name, value) => {
+                self.credentials.entry(name).or_default().push(Sourced { value, origin });
+            }
+            Setting::Roots(value) => self.roots.push(Sourced { value, origin }),
+            Setting::Canary(value) => self.canaries.push(Sourced { value, origin }),
             Setting::Role(name, value) => self.roles.entry(name).or_default().push(Sourced { value, origin }),
         }
     }

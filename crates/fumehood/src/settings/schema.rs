@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::key::{APPROVALS, AUDIT, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE, REPOSITORY, ROLE, TOP};
+use super::key::{
+    APPROVALS, AUDIT, CANARY, CREDENTIAL, GATEWAY, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE, REPOSITORY,
+    ROLE, TOP,
+};
 
 /// Returns the JSON schema of the operator's settings file.
 pub fn schema() -> Json {
@@ -42,6 +45,15 @@ pub fn schema() -> Json {
         "additionalProperties": table(properties(NETWORK), "Rules that belong together."),
     });
     top.insert("network".to_owned(), networks);
+    let credentials = json!({
+        "type": "object",
+        "description": "Credentials that stay outside of sandboxes, by names for `--credential`.",
+        "propertyNames": {"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
+        "additionalProperties": table(properties(CREDENTIAL), "A credential: where it is, and what it is for."),
+    });
+    top.insert("credential".to_owned(), credentials);
+    top.insert("gateway".to_owned(), table(properties(GATEWAY), "What holds for all gateways."));
+    top.insert("canary".to_owned(), table(properties(CANARY), "Made-up credentials that must not come out."));
     let repositories = json!({
         "type": "object",
         "description": "How sensitive the repositories in a directory are.",

@@ -4,16 +4,22 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use engine::CredentialKind;
+use model::egress::Placement;
 use model::intake::Sensitivity;
 use model::limits::DiskMode;
+use model::quorum::is_role;
 use model::text::escape;
-use model::{Bytes, EgressRule, Level, UnlistedProgram};
+use model::{Bytes, EgressRule, Level, TaskId, UnlistedProgram};
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
 use super::key::Account;
 use crate::args::Millicpus;
 use crate::args::value::{positive_bytes, positive_duration};
+
+/// What names of variables look like, for the schema.
+const VARIABLE: &str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
 /// A value as it is written in a file, a variable or an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +32,8 @@ pub(super) enum Value {
     Word(String),
     /// A list of a settings file.
     List(Vec<Self>),
+    /// A boolean of a settings file.
+    Truth(bool),
     /// Something that no setting takes, by its name.
     Other(&'static str),
 }
@@ -38,7 +46,7 @@ impl Value {
             DeValue::Integer(number) if number.radix() == 10 => Self::Number(number.as_str().to_owned()),
             DeValue::Float(number) => Self::Number(number.as_str().to_owned()),
             DeValue::Integer(_) => Self::Other("a number that is not decimal"),
-            DeValue::Boolean(_) => Self::Other("a boolean"),
+            DeValue::Boolean(truth) => Self::Truth(*truth),
             DeValue::Datetime(_) => Self::Other("a date"),
             DeValue::Array(values) => {
                 Self::List(values.iter().map(|value| Self::of(value.get_ref())).collect())
@@ -52,6 +60,7 @@ impl Value {
             Self::Text(text) | Self::Word(text) => format!("`{}`", escape(text)),
             Self::Number(text) => format!("the number `{}`", escape(text)),
             Self::List(_) => "a list".to_owned(),
+            Self::Truth(_) => "a boolean".to_owned(),
             Self::Other(kind) => (*kind).to_owned(),
         }
     }
@@ -90,8 +99,26 @@ pub(super) enum Form {
     Networks,
     /// A list of directories.
     Paths,
+    /// A list of files.
+    Files,
     /// How sensitive something is.
     Sensitivity,
+    /// What a credential opens.
+    CredentialKind,
+    /// Where a credential is put into requests.
+    Placement,
+    /// The name of a variable.
+    VariableName,
+    /// Names of variables.
+    VariableNames,
+    /// Names of tables.
+    Names,
+    /// Names of tasks.
+    Tasks,
+    /// A program with its arguments.
+    Command,
+    /// Yes or no.
+    Truth,
 }
 
 impl Form {
@@ -115,10 +142,27 @@ impl Form {
             }
             Self::Networks => "a list of networks: write for example `[\"10.0.0.0/8\"]`",
             Self::Paths => "a list of directories: write each path in full, for example `[\"/src/project\"]`",
+            Self::Files => {
+                "a list of files: write each path in full, for example `[\"/etc/ssl/company.pem\"]`"
+            }
             Self::Groups => "a list of groups: write names in quotes, for example `[\"ops\"]`",
             Self::Sensitivity => {
                 "how sensitive it is: write `\"public\"`, `\"internal\"`, `\"confidential\"` or `\"restricted\"`"
             }
+            Self::CredentialKind => "what a credential opens: write `\"development\"` or `\"production\"`",
+            Self::Placement => {
+                "a place in requests: write `\"bearer\"`, `\"basic USER\"`, `\"header NAME\"`, `\"header NAME: token {}\"` or `\"query NAME\"`"
+            }
+            Self::VariableName => "the name of a variable: write for example `\"FORGE_TOKEN\"`",
+            Self::VariableNames => "a list of variables: write for example `[\"BACKUP_TOKEN\"]`",
+            Self::Names => "a list of names: write for example `[\"forge\"]`",
+            Self::Tasks => {
+                "a list of tasks: write their whole names, for example `[\"task-aaaaaaaaaaaaaaaa\"]`"
+            }
+            Self::Command => {
+                "a program with its arguments: write for example `[\"/usr/bin/pass\", \"show\", \"forge\"]`"
+            }
+            Self::Truth => "yes or no: write `true` or `false`, without quotes",
             Self::UnlistedProgram => "what to do about an unlisted program: write `\"refuse\"` or `\"end\"`",
         }
     }
@@ -153,7 +197,21 @@ impl Form {
                 json!({"type": "array", "items": {"type": "string", "pattern": "^([A-Z][A-Z, -]* )?(https?|tcp)://"}})
             }
             Self::Networks => json!({"type": "array", "items": {"type": "string", "pattern": "/[0-9]+$"}}),
-            Self::Paths => json!({"type": "array", "items": {"type": "string", "pattern": "^/"}}),
+            Self::CredentialKind => json!({"enum": ["development", "production"]}),
+            Self::Placement => json!({"type": "string", "pattern": "^(bearer$|basic |header |query )"}),
+            Self::VariableName => json!({"type": "string", "pattern": VARIABLE}),
+            Self::VariableNames => json!({"type": "array", "items": {"type": "string", "pattern": VARIABLE}}),
+            Self::Names => {
+                json!({"type": "array", "items": {"type": "string", "pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"}})
+            }
+            Self::Tasks => {
+                json!({"type": "array", "items": {"type": "string", "pattern": "^task-[a-z2-7]{16}$"}})
+            }
+            Self::Command => json!({"type": "array", "minItems": 1, "items": {"type": "string"}}),
+            Self::Truth => json!({"type": "boolean"}),
+            Self::Paths | Self::Files => {
+                json!({"type": "array", "items": {"type": "string", "pattern": "^/"}})
+            }
             Self::Groups => json!({"type": "array", "items": {"type": "string", "minLength": 1}}),
         }
     }
@@ -170,7 +228,7 @@ impl Value {
     fn digits(&self, form: Form) -> Result<&str, ValueError> {
         match self {
             Self::Number(text) | Self::Word(text) => Ok(text),
-            Self::Text(_) | Self::List(_) | Self::Other(_) => Err(form.error(self)),
+            Self::Text(_) | Self::List(_) | Self::Truth(_) | Self::Other(_) => Err(form.error(self)),
         }
     }
 
@@ -195,6 +253,61 @@ impl Value {
 
     pub(super) fn paths(&self) -> Result<Vec<PathBuf>, ValueError> {
         self.list(Form::Paths, Self::path)
+    }
+
+    pub(super) fn files(&self) -> Result<Vec<PathBuf>, ValueError> {
+        self.list(Form::Files, |value| value.path().map_err(|_| Form::Files.error(value)))
+    }
+
+    pub(super) fn names(&self) -> Result<Vec<String>, ValueError> {
+        self.list(Form::Names, |value| {
+            let name = value.words(Form::Names)?;
+            if is_role(name) { Ok(name.to_owned()) } else { Err(Form::Names.error(value)) }
+        })
+    }
+
+    pub(super) fn tasks(&self) -> Result<Vec<TaskId>, ValueError> {
+        self.list(Form::Tasks, |value| value.parsed(Form::Tasks))
+    }
+
+    pub(super) fn placement(&self) -> Result<Placement, ValueError> {
+        self.parsed(Form::Placement)
+    }
+
+    pub(super) fn variable_name(&self) -> Result<String, ValueError> {
+        self.variable(Form::VariableName)
+    }
+
+    pub(super) fn variable_names(&self) -> Result<Vec<String>, ValueError> {
+        self.list(Form::VariableNames, |value| value.variable(Form::VariableNames))
+    }
+
+    fn variable(&self, form: Form) -> Result<String, ValueError> {
+        let name = self.words(form)?;
+        let fits = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let is_one = name.bytes().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit());
+        if is_one { Ok(name.to_owned()) } else { Err(form.error(self)) }
+    }
+
+    pub(super) fn command(&self) -> Result<Vec<String>, ValueError> {
+        let words = self.list(Form::Command, |value| value.words(Form::Command).map(str::to_owned))?;
+        let is_one = words.first().is_some_and(|program| program.starts_with('/'));
+        if is_one { Ok(words) } else { Err(Form::Command.error(self)) }
+    }
+
+    pub(super) fn truth(&self) -> Result<bool, ValueError> {
+        match self {
+            Self::Truth(truth) => Ok(*truth),
+            _ => Err(Form::Truth.error(self)),
+        }
+    }
+
+    pub(super) fn credential_kind(&self) -> Result<CredentialKind, ValueError> {
+        match self.words(Form::CredentialKind)? {
+            "development" => Ok(CredentialKind::Development),
+            "production" => Ok(CredentialKind::Production),
+            _ => Err(Form::CredentialKind.error(self)),
+        }
     }
 
     fn parsed<T: FromStr>(&self, form: Form) -> Result<T, ValueError> {
@@ -351,7 +464,7 @@ mod tests {
     fn what_is_wrong_and_what_is_right_are_both_said() {
         let error = Value::Text("lots\u{1b}".to_owned()).size().expect_err("is no size").to_string();
         assert_eq!(error, "`lots\\u{1b}` is not a size: write for example `\"512MiB\"`");
-        let error = Value::Other("a boolean").count().expect_err("is no number").to_string();
+        let error = Value::Truth(true).count().expect_err("is no number").to_string();
         assert!(error.starts_with("a boolean is not a number"), "{error}");
     }
 

@@ -10,6 +10,7 @@ use model::egress::{Begin, Bounds, Ranges, SigningAuthority};
 use sandbox::Identity;
 use sandbox::view::wanted_variables;
 
+use super::provider;
 use super::secrets::secrets;
 use super::user::{self, User};
 use crate::args::Global;
@@ -89,7 +90,9 @@ impl<'c> Context<'c> {
             account: self.user.account,
             owners: self.user.accounts(),
             egress: self.settings.reachable(),
-            gateway: Some(gateway()),
+            credentials: self.credentials(),
+            canaries: self.settings.canaries.iter().flat_map(|one| one.value.iter().cloned()).collect(),
+            gateway: Some(gateway(&self.settings)),
             roles: self.roles(),
             answers: self.settings.answers.as_ref().map(|place| place.value.clone()),
             home: self.user.home.clone(),
@@ -106,6 +109,12 @@ impl<'c> Context<'c> {
             self.console.say(&format!("fumehood: {settled}"));
         }
         Ok(engine)
+    }
+
+    /// Returns the credentials of the settings. None of them is read for that.
+    fn credentials(&self) -> Vec<engine::Credential> {
+        let tables = self.settings.credential_tables().into_iter();
+        tables.map(|table| provider::credential(table, &self.environment)).collect()
     }
 
     /// Returns where signed heads of the record are kept elsewhere. That one is not must be heard, also by who wants quiet.
@@ -146,12 +155,13 @@ impl<'c> Context<'c> {
 }
 
 /// Returns how the gateway of a sandbox is started: this very program, once more.
-fn gateway() -> engine::GatewayProgram {
+fn gateway(settings: &Settings) -> engine::GatewayProgram {
     engine::GatewayProgram {
         program: OURSELVES.into(),
         arguments: vec![GATEWAY.into()],
         begin: Begin { ranges: Ranges::default(), resolvers: Vec::new(), bounds: Bounds::default() },
         authority,
+        roots: settings.roots.iter().flat_map(|one| one.value.iter().cloned()).collect(),
     }
 }
 

@@ -12,6 +12,7 @@ mod bwrap;
 mod commits;
 mod config;
 mod context;
+mod credential;
 mod demo;
 mod diff;
 mod doctor;
@@ -27,6 +28,7 @@ mod net;
 mod order;
 mod partial;
 mod policy;
+mod provider;
 mod repository;
 mod reproduce;
 mod run;
@@ -41,7 +43,8 @@ mod user;
 use clap::CommandFactory;
 
 use crate::args::{
-    ApprovalsVerb, ArtifactsVerb, AuditVerb, Cli, ConfigVerb, NetVerb, PolicyVerb, TaskVerb, Verb,
+    ApprovalsVerb, ArtifactsVerb, AuditVerb, Cli, ConfigVerb, CredentialVerb, NetVerb, PolicyVerb, TaskVerb,
+    Verb,
 };
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -92,6 +95,12 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             NetVerb::Log(args) => net::log(&context(global)?, &args),
             NetVerb::Explain(args) => net::explain(&context(global)?, &args),
             NetVerb::Test(args) => net::test(&context(global)?, &args),
+        },
+        Verb::Credential(args) => match args.verb {
+            CredentialVerb::List(_) => credential::list(&context(global)?),
+            CredentialVerb::Show(args) => credential::show(&context(global)?, &args),
+            CredentialVerb::Revoke(args) => credential::revoke(&context(global)?, &args),
+            CredentialVerb::Rotate(args) => credential::rotate(&context(global)?, &args),
         },
         Verb::Audit(args) => match args.verb {
             AuditVerb::Show(args) => audit::show(&context(global)?, &args),

@@ -62,8 +62,10 @@ pub(super) fn order(
     if let Some(action) = wanted.joins {
         grant.network = Network::Joined(action);
     }
-    if !options.allow_net.is_empty() {
-        grant.network = Network::Egress(reached(&settings, &options.allow_net)?);
+    if !options.allow_net.is_empty() || !options.credential.is_empty() {
+        let mut rules = reached(&settings, &options.allow_net)?;
+        rules.extend(used(&settings, &options.credential)?);
+        grant.network = Network::Egress(rules);
     }
     grant.terminal = wanted.terminal;
     grant.hidden = hidden(engine, task, workspace, options)?;
@@ -107,6 +109,26 @@ pub(super) fn reached(settings: &Settings, named: &[String]) -> Result<BTreeSet<
         rules.insert(rule);
     }
     Ok(rules)
+}
+
+/// Returns what credentials are for, by their names.
+fn used(settings: &Settings, named: &[String]) -> Result<BTreeSet<EgressRule>, CliError> {
+    let mut rules = BTreeSet::new();
+    for name in named {
+        let table = settings.credential_table(name).ok_or_else(|| no_credential(settings, name))?;
+        rules.extend(table.rules);
+    }
+    Ok(rules)
+}
+
+/// Says that there is no credential of this name, and which there are.
+pub(super) fn no_credential(settings: &Settings, name: &str) -> CliError {
+    let names: Vec<&str> = settings.credentials.keys().map(String::as_str).collect();
+    let names = match names.as_slice() {
+        [] => "your settings have no `[credential.NAME]`".to_owned(),
+        names => format!("your settings have {}", names.join(", ")),
+    };
+    CliError::Cannot(format!("there is no credential `{}`: {names}", escape(name)))
 }
 
 /// Returns the paths that the command is not to see.

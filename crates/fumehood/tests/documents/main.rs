@@ -8,9 +8,10 @@ use std::time::Duration;
 use fumehood::exit::Exit;
 use fumehood::output::shape::{
     ActionDocument, ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow,
-    ConflictRow, DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HoldRow, HostFact,
-    IntakePart, LogDocument, LogRow, NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy,
-    NetTestDocument, PolicyAnswer, ProblemRow, ProblemsDocument, Ran, ReproduceDocument, StagePart,
+    ConflictRow, CredentialChangeDocument, CredentialDocument, CredentialRow, CredentialsDocument,
+    DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HoldRow, HostFact, IntakePart,
+    LeaseRow, LogDocument, LogRow, NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy, NetTestDocument,
+    PolicyAnswer, ProblemRow, ProblemsDocument, Ran, ReproduceDocument, RevocationRow, StagePart,
     StopDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, differences, schemas,
     why,
 };
@@ -106,6 +107,39 @@ fn net_tested() -> NetTestDocument {
     }
 }
 
+fn credential_shown() -> CredentialDocument {
+    let hostile = || HOSTILE.to_owned();
+    let since = Timestamp::from_nanos(1);
+    let lease = |ended: Option<Timestamp>| LeaseRow {
+        task: task_row().task,
+        action: id(),
+        began: since,
+        expires: since,
+        ended,
+        why: ended.map(|_| hostile()),
+    };
+    let credential = CredentialRow {
+        name: hostile(),
+        kind: "development",
+        owner: hostile(),
+        rules: vec![hostile()],
+        repositories: vec![hostile()],
+        tasks: Some(vec![hostile()]),
+        lifetime_seconds: 60,
+        placement: hostile(),
+        stand_in: Some(hostile()),
+        in_clear: false,
+        provider: hostile(),
+        revoked: Some(RevocationRow { by: hostile(), reason: hostile(), since }),
+        in_use: 1,
+    };
+    CredentialDocument { credential, leases: vec![lease(None)], ended: vec![lease(Some(since))] }
+}
+
+fn credential_changed(change: &'static str) -> CredentialChangeDocument {
+    CredentialChangeDocument { credential: HOSTILE.to_owned(), change, ended: credential_shown().ended }
+}
+
 #[test]
 fn every_document_fits_its_schema() {
     let documents = documents();
@@ -129,6 +163,9 @@ fn every_document_fits_its_schema() {
     fits("task-new", &TaskNewDocument { task: Some(task_row()), ..refused });
     fits("stop", &hold_document());
     fits("net-test", &net_tested());
+    fits("credential", &credential_shown());
+    fits("credentials", &CredentialsDocument { credentials: vec![credential_shown().credential] });
+    fits("credential-change", &credential_changed("revoked"));
     fits("net-test", &NetTestDocument { rule: None, policy: None, ..net_tested() });
     fits("undo", &UndoDocument { task: task_row().task, layers: vec![id()] });
     fits("diff", &diff_document());
@@ -190,6 +227,12 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
     shown.push(render::changes(&diff_document(), Paint::PLAIN));
     shown.push(render::applied(&apply_document(), Paint::PLAIN));
     shown.push(render::net_test(&net_tested(), Paint::PLAIN));
+    shown.push(render::credential(&credential_shown(), Paint::PLAIN));
+    let credentials = vec![credential_shown().credential];
+    shown.push(render::credentials(&CredentialsDocument { credentials }, Paint::PLAIN));
+    for change in ["revoked", "rotated"] {
+        shown.push(render::credential_changed(&credential_changed(change), Paint::PLAIN));
+    }
     shown.push(render::doctor(&doctor_document(false), Paint::PLAIN));
     shown.push(render::config(&config_document(), Paint::PLAIN));
     shown.push(render::problems(&problems_document(), Paint::PLAIN));

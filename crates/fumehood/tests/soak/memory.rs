@@ -89,6 +89,8 @@ fn config(bench: &Bench) -> Config {
         account: 1000,
         owners: [1000].into(),
         egress: Vec::new(),
+        credentials: Vec::new(),
+        canaries: Vec::new(),
         gateway: None,
         roles: engine::Roles::default(),
         home: bench.path("home"),

@@ -5,6 +5,7 @@
 //! Leaves to others: resolving names, carrying bytes (`egress`), and deciding which rules an action gets (`gate`).
 
 mod attempt;
+mod credential;
 mod host;
 mod path;
 mod rule;
@@ -12,6 +13,9 @@ mod secret;
 mod talk;
 
 pub use attempt::{Attempt, AttemptCount, Door, NetworkUse, Verdict};
+pub use credential::{
+    AlertKind, Canary, CredentialAlert, GivenCredential, Placement, PlacementError, credentials_of,
+};
 pub use host::{HostName, HostNameError, HostPattern};
 pub use path::{PathPattern, RequestPath, RequestPathError};
 pub use rule::{EgressRule, Method, Protocol, RuleError};

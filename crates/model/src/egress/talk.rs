@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
+use super::credential::{Canary, CredentialAlert, GivenCredential};
 use super::rule::EgressRule;
 use super::secret::Secret;
 use crate::evidence::Probe;
@@ -21,6 +22,10 @@ pub enum ToGateway {
     Authority(Box<SigningAuthority>),
     /// One more root that servers are verified by, beside the system's; a certificate as PEM.
     Root(String),
+    /// A credential that rules name.
+    Credential(Box<GivenCredential>),
+    /// A made-up credential that is inside, and must not come out.
+    Canary(Box<Canary>),
     /// Listening sockets inside the sandbox; their descriptors come along in the same order.
     Entrances(Vec<Entrance>),
     /// All is said: serve.
@@ -103,6 +108,8 @@ pub enum FromGateway {
     Failed(String),
     /// What was tried since.
     Attempts(Vec<Attempt>),
+    /// Something about credentials that a person should hear of.
+    Alert(CredentialAlert),
     /// More was tried than can be told.
     Dropped(u64),
 }

@@ -15,5 +15,5 @@ mod tries;
 mod tests;
 
 pub use confine::{confine_agent, confine_gateway};
-pub use spawn::{Started, ask_tool, spawn_agent};
+pub use spawn::{Started, ask_provider, ask_tool, spawn_agent};
 pub(crate) use spawn::{run_tool, spawn_gateway};

@@ -5,12 +5,15 @@ use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Pid, Signal, kill_process_group};
+
+/// How often a tool that has written its last is looked for.
+const ENDS_SOON: Duration = Duration::from_millis(1);
 
 /// A process of ours, with our ends of its standard streams. It ends when they are dropped.
 #[derive(Debug)]
@@ -94,8 +97,8 @@ pub(crate) fn run_tool(
 }
 
 /// Asks a tool of the host that reads a question and answers it: this file, these arguments, no variables, `question` on
-/// standard input. Returns what it writes, at most `most` bytes; it is ended when that is there, and when it takes
-/// longer than `within`.
+/// standard input. Returns what it writes, at most `most` bytes, however it ends; it is ended when it takes longer than
+/// `within`, with all that it started.
 ///
 /// # Errors
 /// When it cannot be started, takes too long, writes too much, or writes no text.
@@ -106,10 +109,43 @@ pub fn ask_tool(
     within: Duration,
     most: u64,
 ) -> io::Result<String> {
+    ask(program, arguments, &[], question, (within, most)).map(|(text, _)| text)
+}
+
+/// Asks a tool of the host for something that it prints: this file, these arguments, these variables and no others. Returns what
+/// it prints, at most `most` bytes; it is ended when it takes longer than `within`, with all that it started.
+///
+/// # Errors
+/// When it cannot be started, does not succeed, takes too long, prints too much, or no text.
+pub fn ask_provider(
+    program: &Path,
+    arguments: &[&str],
+    environment: &[(&str, &OsStr)],
+    within: Duration,
+    most: u64,
+) -> io::Result<String> {
+    let (text, status) = ask(program, arguments, environment, b"", (within, most))?;
+    match status {
+        Some(status) if status.success() => Ok(text),
+        Some(status) => Err(io::Error::other(format!("it ended with {status}"))),
+        None => Err(io::Error::new(io::ErrorKind::TimedOut, "it took too long")),
+    }
+}
+
+/// Asks a tool, and returns what it writes, and how it ended if it did within the time by itself.
+fn ask(
+    program: &Path,
+    arguments: &[&str],
+    environment: &[(&str, &OsStr)],
+    question: &[u8],
+    (within, most): (Duration, u64),
+) -> io::Result<(String, Option<ExitStatus>)> {
+    let by = Instant::now() + within;
     #[allow(clippy::disallowed_methods, reason = "this crate is the one that starts processes")]
     let mut child = Command::new(program)
         .args(arguments)
         .env_clear()
+        .envs(environment.iter().copied())
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -119,7 +155,7 @@ pub fn ask_tool(
         return Err(io::Error::other("its standard streams are missing"));
     };
     let (sender, receiver) = mpsc::channel();
-    let answer = std::thread::scope(|scope| {
+    let (answer, status) = std::thread::scope(|scope| {
         // One that reads nothing answers nothing, which is told below.
         scope.spawn(move || _ = stdin.write_all(question));
         scope.spawn(move || {
@@ -128,14 +164,23 @@ pub fn ask_tool(
             _ = sender.send(read.map(|_| text));
         });
         let answer = receiver.recv_timeout(within);
+        // One that has written its last is about to end.
+        let written =
+            answer.as_ref().is_ok_and(|text| text.as_ref().is_ok_and(|text| text.len() as u64 <= most));
+        while written && Instant::now() < by && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(ENDS_SOON);
+        }
+        let status = child.try_wait().ok().flatten();
         // Ends what it started, too; both threads end with it.
         _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-        answer
+        (answer, status)
     });
     child.wait()?;
     let text = answer.map_err(|_| io::Error::new(io::ErrorKind::TimedOut, "it took too long"))??;
     if text.len() as u64 > most {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it wrote too much"));
     }
-    String::from_utf8(text).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it wrote no text"))
+    let text = String::from_utf8(text);
+    let text = text.map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it wrote no text"))?;
+    Ok((text, status))
 }

@@ -65,8 +65,12 @@ pub(crate) fn serve() {
             }
             ToGateway::Open => open(&supervisor, &names),
             ToGateway::Finish => std::process::exit(0),
-            ToGateway::Begin(_) | ToGateway::Authority(_) | ToGateway::Root(_) | ToGateway::Revoke { .. } => {
-            }
+            ToGateway::Begin(_)
+            | ToGateway::Authority(_)
+            | ToGateway::Root(_)
+            | ToGateway::Credential(_)
+            | ToGateway::Canary(_)
+            | ToGateway::Revoke { .. } => {}
         }
     }
 }

@@ -5,6 +5,7 @@
 mod action;
 mod agent;
 mod approval;
+mod credential;
 mod demo;
 mod diff;
 mod doctor;
@@ -22,6 +23,7 @@ pub use approval::{
     answered, approval_stats, approvals, batch, brief_dossier, exported, exported_dossier, signed,
     whole_dossier,
 };
+pub use credential::{credential, credential_changed, credentials};
 pub use demo::demo;
 pub use diff::{applied, change_list, changes, diff, patch, taken_back};
 pub use doctor::doctor;

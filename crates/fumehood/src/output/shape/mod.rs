@@ -8,6 +8,7 @@ mod agent;
 mod answers;
 mod approval;
 mod audit;
+mod credential;
 mod demo;
 mod intake;
 mod net;
@@ -43,6 +44,9 @@ pub use approval::{
     StatsDocument, WantedPart,
 };
 pub use audit::{CheckpointDocument, KeyDocument};
+pub use credential::{
+    CredentialChangeDocument, CredentialDocument, CredentialRow, CredentialsDocument, LeaseRow, RevocationRow,
+};
 pub use demo::{DemoCheck, DemoDocument};
 pub use intake::{IntakePart, TaskNewDocument};
 pub use net::{

@@ -9,12 +9,13 @@ use serde_json::{Value as Json, json};
 
 use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
-    BatchDocument, CheckpointDocument, ConfigDocument, DemoDocument, DiffDocument, DoctorDocument,
-    DossierDocument, ErrorDocument, ExplainDocument, ExportDocument, GcDocument, KeyDocument, LogDocument,
-    Name, NetExplainDocument, NetLogDocument, NetTestDocument, PolicyCheckDocument, PolicyDiffDocument,
-    PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument, ReplayDocument, ReproduceDocument,
-    SignedDocument, StatsDocument, StopDocument, SuggestDocument, TaskDocument, TaskNewDocument, TaskRow,
-    TasksDocument, UndoDocument, WhyDocument,
+    BatchDocument, CheckpointDocument, ConfigDocument, CredentialChangeDocument, CredentialDocument,
+    CredentialsDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument, ErrorDocument,
+    ExplainDocument, ExportDocument, GcDocument, KeyDocument, LogDocument, Name, NetExplainDocument,
+    NetLogDocument, NetTestDocument, PolicyCheckDocument, PolicyDiffDocument, PolicyDocument,
+    PolicyTestDocument, ProblemsDocument, ProveDocument, ReplayDocument, ReproduceDocument, SignedDocument,
+    StatsDocument, StopDocument, SuggestDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument,
+    UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -41,6 +42,9 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("diff", of::<DiffDocument>()),
         ("doctor", of::<DoctorDocument>()),
         ("error", of::<ErrorDocument>()),
+        ("credential", of::<CredentialDocument>()),
+        ("credential-change", of::<CredentialChangeDocument>()),
+        ("credentials", of::<CredentialsDocument>()),
         ("fumehood.toml", crate::settings::schema()),
         ("gc", of::<GcDocument>()),
         ("log", of::<LogDocument>()),
