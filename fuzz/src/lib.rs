@@ -9,6 +9,7 @@
 
 pub mod driver;
 
+mod gateway;
 mod layer;
 mod targets;
 

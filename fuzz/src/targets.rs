@@ -12,10 +12,10 @@ use model::{Event, OsText, Pathspecs, WorkspacePath};
 use rustix::fs::MemfdFlags;
 use serde::de::DeserializeOwned;
 
-use crate::{Target, layer};
+use crate::{Target, gateway, layer};
 
 /// Every target, in order of the names.
-pub const TARGETS: [Target; 25] = [
+pub const TARGETS: [Target; 31] = [
     Target { name: "agent-protocol", run: agent_protocol },
     Target { name: "audit-checkpoint", run: audit_checkpoint },
     Target { name: "audit-export", run: audit_export },
@@ -24,6 +24,12 @@ pub const TARGETS: [Target; 25] = [
     Target { name: "bwrap-arguments", run: bwrap_arguments },
     Target { name: "cgroup-mounts", run: cgroup_mounts },
     Target { name: "credential-shapes", run: credential_shapes },
+    Target { name: "egress-hello", run: gateway::hello },
+    Target { name: "egress-question", run: gateway::question },
+    Target { name: "egress-request", run: gateway::request },
+    Target { name: "egress-rule", run: gateway::rule },
+    Target { name: "egress-socks", run: gateway::socks },
+    Target { name: "egress-tunnel", run: gateway::tunnel },
     Target { name: "event", run: event },
     Target { name: "git-config", run: git_config },
     Target { name: "layer", run: layer::run },
@@ -61,7 +67,7 @@ fn said<E: std::fmt::Display>(result: Result<(), E>) -> String {
 }
 
 /// Says in a word how many.
-fn size(number: usize) -> &'static str {
+pub(crate) fn size(number: usize) -> &'static str {
     match number {
         0 => "none",
         1 => "one",

@@ -14,6 +14,7 @@ mod credentials;
 pub mod decide;
 mod dns;
 mod entrances;
+pub mod heard;
 mod hello;
 pub mod http;
 mod names;

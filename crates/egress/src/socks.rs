@@ -92,6 +92,14 @@ impl Given {
     }
 }
 
+/// Reads where a request is to go; nothing when that is nowhere.
+pub(crate) async fn target_of(mut bytes: &[u8]) -> Option<(Host, u16)> {
+    match request(&mut bytes).await.ok()? {
+        Asked::Connect { host, port } => Some((host.target().1.ok()?, port)),
+        Asked::Other(_) => None,
+    }
+}
+
 async fn hear(client: &mut Client) -> io::Result<Asked> {
     let mut head = [0; 2];
     client.read_exact(&mut head).await?;

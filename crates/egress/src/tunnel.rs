@@ -83,6 +83,14 @@ async fn hear(client: &mut Client) -> io::Result<Result<(Host, u16), (String, Re
     Err(io::ErrorKind::InvalidData.into())
 }
 
+/// Reads where a request is to go; nothing when that is nowhere.
+pub(crate) fn target_of(bytes: &[u8]) -> Option<(Host, u16)> {
+    match head_of(bytes) {
+        Head::Whole { asked, .. } => asked.ok(),
+        Head::Partial | Head::Bad => None,
+    }
+}
+
 fn head_of(bytes: &[u8]) -> Head {
     let mut lines = [httparse::EMPTY_HEADER; LINES_MAX];
     let mut request = httparse::Request::new(&mut lines);
