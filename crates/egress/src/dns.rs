@@ -186,6 +186,20 @@ mod tests {
     }
 
     #[test]
+    fn letters_before_an_allowed_name_are_told_to_no_server() {
+        let rules = ["https://*.b.test"].map(|rule| rule.parse().expect("a rule")).to_vec();
+        let upstream = crate::upstream::Upstream::fixed(|name| panic!("{name} was asked for"));
+        let (ranges, bounds) = (Default::default(), Default::default());
+        let context = Context::new(crate::decide::Rules::new(rules), upstream, ranges, bounds);
+        for (kind, answers) in
+            [(RecordType::A, 1), (RecordType::AAAA, 1), (RecordType::TXT, 0), (RecordType::NULL, 0)]
+        {
+            let reply = ask(&context, "73656372657420746f206c656176652074686973.b.test.", kind);
+            assert_eq!(reply.answers.len(), answers, "{kind}");
+        }
+    }
+
+    #[test]
     fn every_other_name_does_not_exist_and_that_is_told_and_said_why() {
         let context = context();
         for name in ["b.test.", "evila.test.", "a.test.evil.test.", "localhost.", "1.", "example.com.", "."] {

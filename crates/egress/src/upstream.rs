@@ -236,4 +236,37 @@ mod tests {
         assert!(check(&["10.1.2.3"], "https://a.test", &["10.0.0.0/8"]).is_ok());
         assert!(check(&["11.0.0.1", "192.168.0.1"], "https://a.test", &["10.0.0.0/8"]).is_err());
     }
+
+    /// A name that leads elsewhere when it is asked for again, with a server at both addresses.
+    #[test]
+    fn a_name_that_changes_where_it_leads_is_checked_for_each_connection_and_asked_for_once() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let first = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a server");
+            let port = first.local_addr().expect("an address").port();
+            let other = tokio::net::TcpListener::bind(("127.0.0.2", port)).await.expect("a server");
+            let asked = Arc::new(std::sync::atomic::AtomicU8::new(0));
+            let counted = Arc::clone(&asked);
+            let upstream = Upstream::fixed(move |_| {
+                let times = counted.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                vec![IpAddr::from([127, 0, 0, 1 + times])]
+            });
+            let mut rule: EgressRule = format!("tcp://a.test:{port}").parse().expect("a rule");
+            rule.inside.insert("127.0.0.1/32".parse().expect("a network"));
+            let target = Host::Name(HostName::parse("a.test").expect("a name"));
+            let connected = upstream.connect(&target, port, &[&rule]).await.expect("is checked, and there");
+            assert_eq!(connected.peer_addr().expect("is connected"), first.local_addr().expect("an address"));
+            assert_eq!(
+                asked.load(std::sync::atomic::Ordering::SeqCst),
+                1,
+                "what was checked is not asked for again"
+            );
+            let refused = upstream.connect(&target, port, &[&rule]).await;
+            assert!(
+                matches!(refused, Err(UpstreamError::Refused(refusal)) if refusal.reason == "address-inward")
+            );
+            let reached = timeout(Duration::from_millis(50), other.accept()).await;
+            assert!(reached.is_err(), "nobody comes to the other server");
+        });
+    }
 }

@@ -236,6 +236,25 @@ async fn a_request_to_the_proxy_is_decided_by_its_own_target() {
     assert!(told.contains(&"GET b.test /x refused no-rule (0, 0)".to_owned()), "{told:?}");
 }
 
+/// The client follows a redirect, the gateway does not: where it leads is a request of its own.
+#[test]
+fn a_redirect_is_handed_over_and_where_it_leads_is_decided_anew() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let answer = "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1/admin\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        let gateway = Arc::new(Gateway::new(&["http://allowed.test"], raw_server(answer).await));
+        let requests = "GET http://allowed.test/ HTTP/1.1\r\nHost: allowed.test\r\n\r\n\
+            GET http://127.0.0.1/admin HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n\
+            GET http://localhost/admin HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let answers = by_hand(&gateway, meant(None), requests).await;
+        let codes: Vec<&str> =
+            answers.lines().filter_map(|line| line.strip_prefix("HTTP/1.1 ")).map(|line| &line[..3]).collect();
+        assert_eq!(codes, ["302", "403", "403"], "{answers}");
+        assert!(answers.contains("location: http://127.0.0.1/admin"), "{answers}");
+        assert_eq!(gateway.connected.load(Ordering::SeqCst), 1, "one server was asked once");
+    });
+}
+
 #[tokio::test]
 async fn http_2_goes_to_a_server_of_either_version() {
     for speaks in [Speaks::Http1, Speaks::Http2] {
