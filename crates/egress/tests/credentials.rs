@@ -198,7 +198,9 @@ async fn a_value_that_comes_back_is_illegible_wherever_it_stands() {
         "HTTP/1.1 200 OK\r\nX-Seen: {VALUE}\r\nTransfer-Encoding: chunked\r\nTrailer: x-last\r\n\r\n\
          1d\r\nyou said {VALUE:.20}\r\n4\r\n9 !\n\r\n0\r\nx-last: {VALUE}\r\n\r\n"
     );
-    let plain = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n<{VALUE}>", VALUE.len() + 2);
+    let length = VALUE.len() + 2;
+    let plain =
+        format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\nContent-Length: {length}\r\n\r\n<{VALUE}>");
     let packed = "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nok".to_owned();
     let (server, _) = server(&[&echo, &plain, &packed]).await;
     let gateway = gateway(server);
@@ -209,6 +211,7 @@ async fn a_value_that_comes_back_is_illegible_wherever_it_stands() {
     assert!(answer.contains(&format!("x-seen: {stars}\r\n")), "{answer}");
     let answer = ask(&gateway, "a.test", Protocol::Https, &request).await;
     assert!(answer.ends_with(&format!("<{stars}>")), "{answer}");
+    assert_eq!(answer.matches("content-length").count(), 1, "{answer}");
     let answer = ask(&gateway, "a.test", Protocol::Https, &request).await;
     assert!(answer.contains("x-fumehood-reason: not-legible\r\n"), "{answer}");
     let alerts = gateway.credentials.take_alerts();

@@ -35,6 +35,8 @@ const HEARS_WITHIN: Duration = Duration::from_secs(5);
 const RESTARTS_MAX: u32 = 3;
 /// How many attempts of one action the record takes. Above that it is closed: nothing passes that is not on record.
 const ATTEMPTS_MAX: u64 = 100_000;
+/// How many different alerts are listed with the end of an action; each is on the record.
+const ALERTS_MAX: usize = 64;
 
 /// Keeps what a gateway tells; an error is why it cannot be kept.
 pub type Record<'a> = &'a mut dyn FnMut(&Event) -> Result<(), String>;
@@ -252,6 +254,9 @@ impl Gateway {
     }
 
     fn alert(&mut self, alert: CredentialAlert, record: Record<'_>) {
+        if self.used.alerts.len() < ALERTS_MAX && !self.used.alerts.contains(&alert) {
+            self.used.alerts.push(alert.clone());
+        }
         if let Err(why) = record(&Event::CredentialAlert { alert }) {
             self.close(&format!("an alert could not be recorded: {why}"), record);
         }

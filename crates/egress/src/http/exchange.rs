@@ -193,6 +193,10 @@ impl Serving {
         // What a server says about its own connection is its own; what it says wrongly there is not passed on either.
         head::strip(&mut parts.headers).map_err(|refusal| failed(told, rule, refusal.why))?;
         (parts.version, parts.extensions) = (Version::default(), http::Extensions::new());
+        // Some servers say twice how long it is, and clients of HTTP/2 take that for an error. What differs was not accepted.
+        if let Some(length) = parts.headers.get(header::CONTENT_LENGTH).cloned() {
+            parts.headers.insert(header::CONTENT_LENGTH, length);
+        }
         let inner = received(&mut parts, body, cover, told)?;
         let Some(mut exchange) = exchange else {
             return Ok(Response::from_parts(parts, inner.boxed_unsync()));

@@ -12,7 +12,7 @@ use model::text::escape;
 use model::units::display_duration;
 use model::{EgressRule, TaskId};
 
-use super::key::{CredentialSetting, NetworkSetting};
+use super::key::{CredentialSetting, NetworkSetting, VaultPlace};
 use super::resolved::{Settings, SettingsError};
 
 /// How long an action has a credential at most, when nothing is said.
@@ -54,6 +54,8 @@ pub enum CredentialSource {
     File(PathBuf),
     /// Printed by this program with these arguments.
     Command(Vec<String>),
+    /// In a secret of a vault, whose token is in this file or where clients of vaults look for it.
+    Vault(VaultPlace, Option<PathBuf>),
 }
 
 impl Settings {
@@ -95,7 +97,9 @@ impl Settings {
         let lacks = |key: &str| format!("`{key}` is missing: {}", example(key));
         let source = parts.sources();
         let [source] = source.as_slice() else {
-            return Err("one of `variable`, `file` and `command` has to say where its value is".to_owned());
+            return Err(
+                "one of `variable`, `file`, `command` and `vault` has to say where its value is".to_owned()
+            );
         };
         let in_clear =
             parts.last(|part| if let CredentialSetting::InClear(is) = part { Some(*is) } else { None });
@@ -161,7 +165,15 @@ impl Parts<'_> {
             CredentialSetting::Command(words) => Some(CredentialSource::Command(words.clone())),
             _ => None,
         });
-        variable.into_iter().chain(file).chain(command).collect()
+        let token = self.last(|part| match part {
+            CredentialSetting::VaultToken(file) => Some(file.clone()),
+            _ => None,
+        });
+        let vault = self.last(|part| match part {
+            CredentialSetting::Vault(place) => Some(CredentialSource::Vault(place.clone(), token.clone())),
+            _ => None,
+        });
+        variable.into_iter().chain(file).chain(command).chain(vault).collect()
     }
 
     /// Returns what it is for, each with its name.
@@ -221,6 +233,8 @@ impl CredentialSetting {
             Self::Variable(name) => ("variable", name.clone()),
             Self::File(path) => ("file", path.to_string_lossy().into_owned()),
             Self::Command(words) => ("command", words.join(" ")),
+            Self::Vault(VaultPlace { url, field }) => ("vault", format!("{url}#{field}")),
+            Self::VaultToken(file) => ("vault_token", file.to_string_lossy().into_owned()),
         }
     }
 }
@@ -232,6 +246,9 @@ impl std::fmt::Display for CredentialSource {
             Self::File(path) => write!(f, "the file `{}`", escape(&path.to_string_lossy())),
             Self::Command(words) => {
                 write!(f, "the command `{}`", escape(words.first().map_or("", String::as_str)))
+            }
+            Self::Vault(VaultPlace { url, field }, _) => {
+                write!(f, "the field `{}` of `{}`", escape(field), escape(url))
             }
         }
     }
@@ -283,6 +300,9 @@ mod tests {
             ("rules = [\"tcp://a.test:1\"]\n", "duplicate"),
             ("placement = \"cookie x\"\n", "is not a place in requests"),
             ("command = [\"pass\"]\n", "is not a program"),
+            ("vault = \"https://v.test/v1/secret/data/ci\"\n", "is not a secret of a vault"),
+            ("vault = \"http://v.test/v1/secret/data/ci#t\"\n", "is not a secret of a vault"),
+            ("vault = \"https://v.test/v1/secret/data/ci#t\"\n", "has to say where"),
             ("stand_in = \"A-B\"\n", "is not the name of a variable"),
             ("in_clear = \"yes\"\n", "is not yes or no"),
             ("tasks = [\"x\"]\n", "is not a list of tasks"),

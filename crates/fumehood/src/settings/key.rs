@@ -66,6 +66,15 @@ pub enum NetworkSetting {
     Credentials(Vec<String>),
 }
 
+/// A field of a secret in a vault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VaultPlace {
+    /// The address of the secret.
+    pub url: String,
+    /// The field of it.
+    pub field: String,
+}
+
 /// Part of a credential. Of two that say the same, the later one holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CredentialSetting {
@@ -95,6 +104,10 @@ pub enum CredentialSetting {
     File(PathBuf),
     /// This command prints it.
     Command(Vec<String>),
+    /// It is in this field of a secret of a vault.
+    Vault(VaultPlace),
+    /// The file with the token of the vault.
+    VaultToken(PathBuf),
 }
 
 /// Who has a role. All that is said of it holds.
@@ -460,6 +473,18 @@ pub(super) const CREDENTIAL: &[Key<CredentialSetting>] = &[
         form: Form::Command,
         about: "A program with its arguments that prints the value, for example `[\"/usr/bin/pass\", \"show\", \"x\"]`.",
         make: |value| value.command().map(CredentialSetting::Command),
+    },
+    Key {
+        name: "vault",
+        form: Form::Vault,
+        about: "The address of a secret in a vault (key-value store, version 2), with a field of it behind `#`.",
+        make: |value| value.vault().map(CredentialSetting::Vault),
+    },
+    Key {
+        name: "vault_token",
+        form: Form::Path,
+        about: "The file with the token of the vault; else VAULT_TOKEN or ~/.vault-token has it.",
+        make: |value| value.path().map(CredentialSetting::VaultToken),
     },
 ];
 

@@ -27,6 +27,7 @@ pub use explain::{Row, rows};
 pub use file::{Problem, ProblemKind, SettingsFile};
 pub use key::{
     AuditSetting, LimitSetting, MinimumSetting, ModelSetting, ProfileSetting, REPOSITORY_FILE, Setting,
+    VaultPlace,
 };
 pub use load::{Locations, read, text_of};
 pub use origin::{Origin, Place, Source, Sourced};

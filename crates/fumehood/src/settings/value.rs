@@ -14,7 +14,7 @@ use model::{Bytes, EgressRule, Level, TaskId, UnlistedProgram};
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
-use super::key::Account;
+use super::key::{Account, VaultPlace};
 use crate::args::Millicpus;
 use crate::args::value::{positive_bytes, positive_duration};
 
@@ -117,6 +117,8 @@ pub(super) enum Form {
     Tasks,
     /// A program with its arguments.
     Command,
+    /// A field of a secret in a vault.
+    Vault,
     /// Yes or no.
     Truth,
 }
@@ -161,6 +163,9 @@ impl Form {
             }
             Self::Command => {
                 "a program with its arguments: write for example `[\"/usr/bin/pass\", \"show\", \"forge\"]`"
+            }
+            Self::Vault => {
+                "a secret of a vault: write for example `\"https://vault.example.com/v1/secret/data/ci#token\"`, or `http://` for this machine's loopback"
             }
             Self::Truth => "yes or no: write `true` or `false`, without quotes",
             Self::UnlistedProgram => "what to do about an unlisted program: write `\"refuse\"` or `\"end\"`",
@@ -208,6 +213,7 @@ impl Form {
                 json!({"type": "array", "items": {"type": "string", "pattern": "^task-[a-z2-7]{16}$"}})
             }
             Self::Command => json!({"type": "array", "minItems": 1, "items": {"type": "string"}}),
+            Self::Vault => json!({"type": "string", "pattern": "^https?://[^#]+/v1/[^#]+/data/[^#]+#[^#]+$"}),
             Self::Truth => json!({"type": "boolean"}),
             Self::Paths | Self::Files => {
                 json!({"type": "array", "items": {"type": "string", "pattern": "^/"}})
@@ -293,6 +299,17 @@ impl Value {
         let words = self.list(Form::Command, |value| value.words(Form::Command).map(str::to_owned))?;
         let is_one = words.first().is_some_and(|program| program.starts_with('/'));
         if is_one { Ok(words) } else { Err(Form::Command.error(self)) }
+    }
+
+    pub(super) fn vault(&self) -> Result<VaultPlace, ValueError> {
+        let wrong = || Form::Vault.error(self);
+        let (url, field) = self.words(Form::Vault)?.split_once('#').ok_or_else(wrong)?;
+        let url = Self::Text(url.to_owned()).url().map_err(|_| wrong())?;
+        let names_one = url.contains("/v1/") && url.contains("/data/") && !url.contains('?');
+        if !names_one || field.is_empty() || field.contains('#') {
+            return Err(wrong());
+        }
+        Ok(VaultPlace { url, field: field.to_owned() })
     }
 
     pub(super) fn truth(&self) -> Result<bool, ValueError> {

@@ -113,8 +113,9 @@ impl<'c> Context<'c> {
 
     /// Returns the credentials of the settings. None of them is read for that.
     fn credentials(&self) -> Vec<engine::Credential> {
+        let roots = roots(&self.settings);
         let tables = self.settings.credential_tables().into_iter();
-        tables.map(|table| provider::credential(table, &self.environment)).collect()
+        tables.map(|table| provider::credential(table, &self.environment, &roots)).collect()
     }
 
     /// Returns where signed heads of the record are kept elsewhere. That one is not must be heard, also by who wants quiet.
@@ -161,8 +162,13 @@ fn gateway(settings: &Settings) -> engine::GatewayProgram {
         arguments: vec![GATEWAY.into()],
         begin: Begin { ranges: Ranges::default(), resolvers: Vec::new(), bounds: Bounds::default() },
         authority,
-        roots: settings.roots.iter().flat_map(|one| one.value.iter().cloned()).collect(),
+        roots: roots(settings),
     }
+}
+
+/// Returns the files with further roots.
+fn roots(settings: &Settings) -> Vec<PathBuf> {
+    settings.roots.iter().flat_map(|one| one.value.iter().cloned()).collect()
 }
 
 /// Returns what signs for clients inside, where a gateway looks into TLS. It is made when it is first needed.

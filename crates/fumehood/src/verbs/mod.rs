@@ -39,6 +39,7 @@ mod stop;
 mod task;
 mod terminal;
 mod user;
+mod vault;
 
 use clap::CommandFactory;
 

@@ -8,7 +8,7 @@ use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +17,16 @@ use model::egress::Secret;
 use model::text::escape;
 use sandbox::service::ask_provider;
 
-use crate::settings::{CredentialSource, CredentialTable, Environment};
+use super::vault;
+use crate::settings::{CredentialSource, CredentialTable, Environment, VaultPlace};
 
 /// The longest that is read: longer than any value that is used.
 const READ_MAX: u64 = 64 << 10;
 /// How long a program has.
 const WITHIN: Duration = Duration::from_secs(30);
+/// Where clients of vaults have their token: in a variable, or in this file of the home.
+const VAULT_TOKEN: &str = "VAULT_TOKEN";
+const VAULT_TOKEN_FILE: &str = ".vault-token";
 /// The variables that a program gets: they say where files and servers of its owner are.
 const PASSED: [&str; 10] = [
     "HOME",
@@ -38,7 +42,7 @@ const PASSED: [&str; 10] = [
 ];
 
 /// Makes a credential of the settings one that can be read.
-pub(super) fn credential(table: CredentialTable, environment: &Environment) -> Credential {
+pub(super) fn credential(table: CredentialTable, environment: &Environment, roots: &[PathBuf]) -> Credential {
     let CredentialTable {
         name,
         kind,
@@ -54,10 +58,12 @@ pub(super) fn credential(table: CredentialTable, environment: &Environment) -> C
     } = table;
     let named = match &source {
         CredentialSource::Variable(name) => environment.get(name).map(OsString::from),
-        CredentialSource::File(_) | CredentialSource::Command(_) => None,
+        CredentialSource::Vault(_, None) => environment.get(VAULT_TOKEN).map(OsString::from),
+        CredentialSource::File(_) | CredentialSource::Command(_) | CredentialSource::Vault(..) => None,
     };
     let passed = PASSED.iter().filter_map(|name| Some((*name, environment.get(name)?.to_owned()))).collect();
-    let provider = Arc::new(Source { source, named: named.map(Hidden), passed });
+    let (named, roots) = (named.map(Hidden), roots.to_vec());
+    let provider = Arc::new(Source { source, named, passed, roots });
     Credential {
         name,
         kind,
@@ -80,6 +86,8 @@ struct Source {
     /// What the variable has.
     named: Option<Hidden>,
     passed: Vec<(&'static str, OsString)>,
+    /// Files with certificates that servers are verified by, beside the system's.
+    roots: Vec<PathBuf>,
 }
 
 /// A value of the environment, which shows in no error.
@@ -106,6 +114,7 @@ impl Provider for Source {
             }
             CredentialSource::File(path) => in_file(path),
             CredentialSource::Command(words) => self.printed(words),
+            CredentialSource::Vault(place, token) => self.in_vault(place, token.as_deref()),
         }?;
         match text.trim() {
             "" => Err(format!("{self} has no value")),
@@ -115,6 +124,24 @@ impl Provider for Source {
 }
 
 impl Source {
+    fn in_vault(&self, place: &VaultPlace, token: Option<&Path>) -> Result<String, String> {
+        let token = match (token, &self.named) {
+            (Some(file), _) => in_file(file)?,
+            (None, Some(named)) => named.0.to_str().unwrap_or_default().to_owned(),
+            (None, None) => {
+                let home = self.passed.iter().find(|(name, _)| *name == "HOME");
+                let home = home.ok_or_else(|| format!("{VAULT_TOKEN} is not set, and neither is HOME"))?;
+                in_file(&Path::new(&home.1).join(VAULT_TOKEN_FILE))?
+            }
+        };
+        let roots = self.roots.iter().map(std::fs::read_to_string);
+        let roots: Vec<String> = roots
+            .collect::<Result<_, _>>()
+            .map_err(|error| format!("the roots of the settings cannot be read: {error}"))?;
+        let place = vault::Place { url: &place.url, field: &place.field };
+        vault::read(&place, token.trim(), &roots)
+    }
+
     fn printed(&self, words: &[String]) -> Result<String, String> {
         let (program, arguments) = words.split_first().ok_or_else(|| "there is no command".to_owned())?;
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
@@ -155,7 +182,7 @@ mod tests {
     fn read(source: CredentialSource) -> Result<String, String> {
         let named = Some(Hidden("from-the-Environment-1".into()));
         let passed = vec![("HOME", OsString::from("/home/ada"))];
-        let source = Source { source, named, passed };
+        let source = Source { source, named, passed, roots: Vec::new() };
         assert!(!format!("{source:?}").contains("from-the-Environment"));
         source.read().map(|secret| secret.reveal().to_owned())
     }

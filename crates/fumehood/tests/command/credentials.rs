@@ -114,7 +114,11 @@ fn the_value_comes_to_its_server_and_is_nowhere_inside_nor_kept() {
         heads.iter().all(|head| head.contains(&format!("authorization: Bearer {VALUE}\r\n"))),
         "{heads:?}"
     );
-    fits("action", &serde_json::from_str(answer.err.lines().last().expect("a line")).expect("is JSON"));
+    let document = serde_json::from_str(answer.err.lines().last().expect("a line")).expect("is JSON");
+    fits("action", &document);
+    assert_eq!(document["end"]["observed"]["network"]["alerts"][0]["kind"], "value-came-back", "{document}");
+    let told = forge.ask(&[], &["own|/api/echo"]);
+    assert!(told.err.contains("sent the value of the credential `forge` back"), "{told:?}");
 
     let inside =
         forge.run(&["run", "--credential", "forge", "--", "sh", "-c", "env; cat /proc/*/environ; set"]);
@@ -130,8 +134,8 @@ fn the_value_comes_to_its_server_and_is_nowhere_inside_nor_kept() {
     assert_eq!(holds(&forge.bench.path("state"), VALUE), None);
 
     let record = forge.record();
-    assert_eq!(record["credential-leased"].len(), 4, "{record:?}");
-    assert_eq!(record["credential-ended"].len(), 4);
+    assert_eq!(record["credential-leased"].len(), 5, "{record:?}");
+    assert_eq!(record["credential-ended"].len(), 5);
     assert!(record["credential-ended"].iter().all(|event| event.contains("its action ended: ")));
     assert!(record["credential-alert"][0].contains("value-came-back"), "{record:?}");
     assert!(record["decided"][0].contains("\"credential\":\"forge\""), "{record:?}");
@@ -265,6 +269,27 @@ fn its_time_is_over_also_while_a_run_goes_on() {
     let record = forge.record();
     assert_eq!(record["credential-ended"].len(), 1, "{record:?}");
     assert!(record["credential-ended"][0].contains("its time is over"));
+}
+
+#[test]
+fn a_lease_ends_with_its_action_however_that_ends() {
+    let forge = Forge::of_variable();
+    let slow = forge.named("own|/api/slow");
+    let limited = forge.run(&Forge::words(&["--timeout", "2s"], &[&slow]));
+    assert_eq!(limited.out, "beginning\n", "{limited:?}");
+    for verb in [&["task", "stop"][..], &["task", "freeze", "--reason", "wait"]] {
+        let mut command = forge.command(&Forge::words(&["--new-task"], &[&slow]));
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
+        assert_eq!(line(&mut BufReader::new(child.stdout.take().expect("a pipe"))), "beginning");
+        let ended = forge.run(verb);
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        child.wait().expect("ends");
+        let shown = forge.bench.json(&["credential", "show", "forge", "--json"]);
+        assert_eq!(shown["leases"].as_array().map(Vec::len), Some(0), "{shown}");
+    }
+    let ends = forge.record()["credential-ended"].clone();
+    let with = |why: &str| ends.iter().filter(|event| event.contains(why)).count();
+    assert_eq!((ends.len(), with("passed its wall-time limit"), with("was stopped")), (3, 1, 2), "{ends:?}");
 }
 
 #[test]

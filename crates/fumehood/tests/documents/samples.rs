@@ -152,6 +152,11 @@ fn network() -> NetworkUse {
         attempts_dropped: 1,
         untold: 2,
         restarts: 3,
+        alerts: vec![egress::CredentialAlert {
+            kind: egress::AlertKind::ValueCameBack,
+            credential: HOSTILE.to_owned(),
+            host: HOSTILE.to_owned(),
+        }],
         closed: Some(HOSTILE.to_owned()),
     }
 }

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
+use super::credential::CredentialAlert;
 use crate::units::{Bytes, Timestamp};
 
 /// One attempt: a name that was asked for, a connection, or a request in one.
@@ -90,6 +91,9 @@ pub struct NetworkUse {
     /// How often the gateway was started anew.
     #[serde(default)]
     pub restarts: u32,
+    /// What a person should hear of credentials.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alerts: Vec<CredentialAlert>,
     /// Why it was closed before the end, when it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed: Option<String>,

@@ -50,7 +50,7 @@ pub fn credential(document: &CredentialDocument, paint: Paint) -> String {
         page.line("taken back", &format!("{} by {by}: {reason}", moment(revoked.since)));
     }
     page.line("for", &all(&row.rules));
-    page.line("repositories", &all(&row.repositories));
+    page.line("where", &all(&row.repositories));
     if let Some(tasks) = &row.tasks {
         page.line("tasks", &all(tasks));
     }
@@ -58,7 +58,7 @@ pub fn credential(document: &CredentialDocument, paint: Paint) -> String {
     if let Some(variable) = &row.stand_in {
         page.line("stand-in", &format!("in {}", escape(variable)));
     }
-    page.line("for at most", &display_duration(Duration::from_secs(row.lifetime_seconds)));
+    page.line("lifetime", &display_duration(Duration::from_secs(row.lifetime_seconds)));
     page.line("value", &format!("in {}", escape(&row.provider)));
     let mut text = page.finish();
     for (title, leases) in [("now", &document.leases), ("before", &document.ended)] {

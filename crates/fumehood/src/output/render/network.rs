@@ -1,6 +1,6 @@
 //! What was tried over the network, what of it was not let out, and what may be.
 
-use model::egress::{Attempt, AttemptCount, Door, NetworkUse, Verdict};
+use model::egress::{AlertKind, Attempt, AttemptCount, Door, NetworkUse, Verdict};
 use model::text::escape;
 
 use super::super::shape::{
@@ -14,11 +14,13 @@ use super::table::{Cell, Page, table};
 /// How many refusals are named.
 const NAMED: usize = 3;
 
-/// Returns the line that says what was refused over the network, and why the gateway was closed; nothing when all went
-/// well.
+/// Returns the line that says what was refused over the network, which credentials came back, and why the gateway was closed;
+/// nothing when all went well.
 pub fn refused_line(document: &ActionDocument) -> Option<String> {
     let network = document.network()?;
-    let parts: Vec<String> = closed(network).into_iter().chain(refused(network)).collect();
+    let came_back = network.alerts.iter().filter(|alert| alert.kind == AlertKind::ValueCameBack);
+    let parts = closed(network).into_iter().chain(came_back.map(ToString::to_string));
+    let parts: Vec<String> = parts.chain(refused(network)).collect();
     let more = format!("`fumehood why {}` says more", document.action);
     (!parts.is_empty()).then(|| format!("fumehood: {}; {more}", parts.join("; ")))
 }

@@ -280,6 +280,11 @@ fn network_use() -> Json {
             "attempts_dropped": COUNT(),
             "untold": COUNT(),
             "restarts": COUNT(),
+            "alerts": {"type": "array", "description": "What a person should hear of credentials.", "items": object(json!({
+                "kind": {"enum": ["value-came-back", "stand-in-elsewhere", "canary"]},
+                "credential": {"type": "string", "description": "The credential, or the variable of a canary."},
+                "host": {"type": "string", "description": "The host that was asked."},
+            }))},
             "closed": {"type": "string", "description": "Why nothing was reached any longer before the end."},
         },
         "required": ["attempts", "attempts_dropped", "untold", "restarts"],
