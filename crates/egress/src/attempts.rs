@@ -141,6 +141,7 @@ pub(crate) fn attempt(door: Door, name: String, port: Option<u16>, verdict: Verd
         address: None,
         method: None,
         path: None,
+        package: None,
         verdict,
         sent: Bytes::new(0),
         received: Bytes::new(0),

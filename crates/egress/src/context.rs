@@ -14,6 +14,7 @@ use crate::decide::Rules;
 use crate::http::hook::{Hook, Later};
 use crate::http::{Outside, Reached, Speaks, Target, Unreached, Way};
 use crate::names::Names;
+use crate::packages::Packages;
 use crate::refusal::Refusal;
 use crate::tls::{self, Interceptor};
 use crate::upstream::{Upstream, UpstreamError};
@@ -43,6 +44,8 @@ pub struct Context {
     pub credentials: Arc<Credentials>,
     /// What looks into TLS, and speaks it with servers; without it no rule that looks inside is served.
     pub tls: Option<Tls>,
+    /// The registries that rules name.
+    pub packages: Packages,
     pub(crate) questions: AtomicU64,
     names: Mutex<Names>,
     connections: Arc<Semaphore>,
@@ -60,6 +63,7 @@ impl Context {
             bounds,
             credentials: Arc::default(),
             tls: None,
+            packages: Packages::default(),
             questions: AtomicU64::new(0),
             names: Mutex::new(Names::new(ranges)),
             connections: Arc::new(Semaphore::new(bounds.connections as usize)),
@@ -139,8 +143,8 @@ impl Outside for Context {
         })
     }
 
-    fn hook(&self, _registry: &str) -> Option<Arc<dyn Hook>> {
-        None
+    fn hook(&self, registry: &str) -> Option<Arc<dyn Hook>> {
+        self.packages.hook(registry)
     }
 
     fn credentials(&self) -> Option<Arc<Credentials>> {

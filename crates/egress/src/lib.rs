@@ -18,6 +18,7 @@ pub mod heard;
 mod hello;
 pub mod http;
 mod names;
+pub mod packages;
 mod public;
 mod refusal;
 mod serve;

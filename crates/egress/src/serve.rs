@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use hickory_resolver::Hosts;
 use model::EgressRule;
-use model::egress::{Begin, Canary, Entrance, FromGateway, GivenCredential, ToGateway};
+use model::egress::{Begin, Canary, Entrance, FromGateway, GivenCredential, Registry, ToGateway};
 use model::evidence::Probe;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
@@ -19,6 +19,7 @@ use tokio_rustls::rustls;
 use crate::context::{Context, Tls};
 use crate::credentials::Credentials;
 use crate::decide::Rules;
+use crate::packages::{Known, Packages};
 use crate::tls::{self, Authority, Interceptor};
 use crate::upstream::Upstream;
 use crate::{entrances, talk};
@@ -100,7 +101,7 @@ fn prepared(
     let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(async {
         let Some((told, entrances)) = agreed(socket)? else { return Ok(()) };
-        let Told { begin, rules, authority, roots, given, canaries } = told;
+        let Told { begin, rules, registries, known, authority, roots, given, canaries } = told;
         let upstream = if begin.resolvers.is_empty() {
             machine.upstream()?
         } else {
@@ -110,6 +111,7 @@ fn prepared(
         let credentials = Arc::new(Credentials::new(given, canaries)?);
         let mut context = Context::new(Rules::new(rules), upstream, begin.ranges, begin.bounds)
             .with_credentials(credentials);
+        context.packages = Packages::new(registries, known);
         if let Some(authority) = authority {
             let roots = machine.roots.iter().cloned().chain(roots);
             context.tls =
@@ -130,6 +132,8 @@ fn prepared(
 struct Told {
     begin: Begin,
     rules: Vec<EgressRule>,
+    registries: Vec<Registry>,
+    known: Known,
     authority: Option<Authority>,
     roots: Vec<CertificateDer<'static>>,
     given: Vec<GivenCredential>,
@@ -144,6 +148,7 @@ fn agreed(socket: BorrowedFd<'_>) -> Result<Option<(Told, Vec<Opened>)>, String>
     let (mut begin, mut rules, mut entrances) = (None, Vec::new(), Vec::new());
     let (mut authority, mut roots) = (None, Vec::new());
     let (mut given, mut canaries) = (Vec::new(), Vec::new());
+    let (mut registries, mut known) = (Vec::new(), Known::default());
     loop {
         let heard =
             talk::hear(socket).map_err(|error| format!("the supervisor is not understood: {error}"))?;
@@ -151,6 +156,9 @@ fn agreed(socket: BorrowedFd<'_>) -> Result<Option<(Told, Vec<Opened>)>, String>
         match message {
             ToGateway::Begin(all) => begin = Some(*all),
             ToGateway::Rule(rule) => rules.push(*rule),
+            ToGateway::Registry(registry) => registries.push(*registry),
+            ToGateway::Locked(some) => known.lock(some),
+            ToGateway::Used { kind, names } => known.use_before(kind, names),
             ToGateway::Authority(signing) => authority = Some(Authority::from(*signing)),
             ToGateway::Credential(credential) => given.push(*credential),
             ToGateway::Canary(canary) => canaries.push(*canary),
@@ -164,7 +172,10 @@ fn agreed(socket: BorrowedFd<'_>) -> Result<Option<(Told, Vec<Opened>)>, String>
             ToGateway::Entrances(_) => return Err("a socket of the sandbox did not arrive".to_owned()),
             ToGateway::Open => {
                 let begin = begin.ok_or_else(|| "nothing was said of what holds for all rules".to_owned())?;
-                return Ok(Some((Told { begin, rules, authority, roots, given, canaries }, entrances)));
+                return Ok(Some((
+                    Told { begin, rules, registries, known, authority, roots, given, canaries },
+                    entrances,
+                )));
             }
             ToGateway::Finish => return Ok(None),
             // It would go on to be used: better nothing goes on.

@@ -71,6 +71,7 @@ mod tests {
             address: None,
             method: None,
             path: None,
+            package: None,
             verdict: refused,
             sent: Bytes::new(0),
             received: Bytes::new(0),

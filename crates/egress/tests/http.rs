@@ -15,7 +15,7 @@ use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use model::egress::{Attempt, Door, EgressRule, Protocol, Verdict};
+use model::egress::{Attempt, Door, EgressRule, Place, Protocol, Verdict};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -367,9 +367,12 @@ impl Hook for Reader {
                 "/wander" => head.uri = "/elsewhere".parse().expect("a path"),
                 "/other" => drop(head.headers.insert("host", "b.test".parse().expect("a value"))),
                 "/fetch" => {
-                    let more = asked.fetch.get("/pkg/more", None, 1024).await?;
-                    assert!(more.body().starts_with(b"GET /pkg/more"));
-                    asked.fetch.get("/secret", None, 1024).await?;
+                    let here: Place = "http://a.test".parse().expect("a place");
+                    let more = asked.fetch.get(&here, "/more", None, 1024).await?;
+                    assert!(more.body().starts_with(b"GET /more"));
+                    let there: Place = "http://b.test".parse().expect("a place");
+                    assert!(asked.fetch.get(&there, "/more", None, 1024).await.is_err());
+                    asked.fetch.get(&here, "/pkg/more", None, 1024).await?;
                 }
                 _ => {}
             }
@@ -430,9 +433,9 @@ async fn a_hook_narrows_what_a_rule_took_and_never_widens_it() {
         assert!(answer.contains(&format!("x-fumehood-reason: {reason}")), "{path}: {answer}");
         assert!(told[0].contains(&format!("refused {reason}")), "{told:?}");
     }
-    // What it fetches is decided by the same rule, which is about one segment here.
+    // What it fetches is decided by the rules of its registry; the only one is about one segment and one host here.
     let (answer, told) = hooked(Reading::Pass, "/fetch").await;
-    assert!(answer.contains("HTTP/1.1 403") && answer.contains("that the rule does not take"), "{answer}");
+    assert!(answer.contains("HTTP/1.1 403") && answer.contains("that no rule takes"), "{answer}");
     assert!(told.iter().any(|told| told.contains("/pkg/more refused no-rule")), "{told:?}");
 }
 

@@ -103,6 +103,7 @@ fn config(state_dir: &Path) -> Config {
         egress: Vec::new(),
         credentials: Vec::new(),
         canaries: Vec::new(),
+        registries: Vec::new(),
         gateway: None,
         roles: engine::Roles::default(),
         home: std::env::var_os("HOME").map_or_else(|| PathBuf::from("/nonexistent"), PathBuf::from),

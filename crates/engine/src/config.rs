@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use gate::{Gate, GateError, Policy};
-use model::egress::{Begin, SigningAuthority};
+use model::egress::{Begin, Registry, SigningAuthority};
 use model::{EgressRule, Profile, Timestamp};
 use sandbox::Identity;
 
@@ -105,6 +105,8 @@ pub struct Config {
     pub credentials: Vec<Credential>,
     /// The variables inside that hold a made-up credential of each task, which must not come out.
     pub canaries: Vec<String>,
+    /// The registries of packages that rules may name.
+    pub registries: Vec<Registry>,
     /// The gateway that sandboxes reach something through; without one, nothing is reached.
     pub gateway: Option<GatewayProgram>,
     /// Who has which role, as the operator's settings say it.

@@ -27,6 +27,7 @@ use sandbox::Watched;
 use crate::Engine;
 use crate::clock::{now, random};
 use crate::error::EngineError;
+use crate::packages;
 use crate::run::Run;
 use crate::store::{Freeze, Halt, Revocation, StoreError, StoredLease, Writer};
 
@@ -308,7 +309,10 @@ impl Engine {
         stop: &Cell<bool>,
     ) -> Result<(), EngineError> {
         let Event::CredentialAlert { alert } = event else {
-            return self.record(about, event, |_, _| Ok(()));
+            return self.record(about, event, |writer, time| match event {
+                Event::NetworkAttempts { attempts, .. } => packages::keep(writer, run, attempts, time),
+                _ => Ok(()),
+            });
         };
         if alert.kind != AlertKind::Canary {
             return self.record(about, event, |_, _| Ok(()));

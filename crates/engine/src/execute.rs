@@ -104,7 +104,7 @@ impl Engine {
         else {
             return Ok(None);
         };
-        let mut also = Vec::new();
+        let mut also = self.about_packages(run, grant)?;
         if grant.network.looks_into_tls() {
             let signing = authority(self.store().directory(), now()).map_err(EngineError::Nothing)?;
             let mut roots = std::fs::read(ROOTS).map_err(EngineError::file("read", ROOTS))?;

@@ -1,6 +1,9 @@
 //! What the engine knows about the host when it puts a sandbox together.
 
+use std::collections::BTreeSet;
+
 use model::Grant;
+use model::egress::Registry;
 use sandbox::Identity;
 use sandbox::view::{Host, View, mount_points};
 
@@ -41,8 +44,19 @@ impl Engine {
             offline: grant.network.egress().is_none(),
             gateway: grant.network.egress().is_some(),
             looked_into: grant.network.looks_into_tls(),
+            registries: self.reached(grant),
         };
         Ok(View::of(&host, &grant.programs)?)
+    }
+}
+
+impl Engine {
+    /// Returns the registries of packages that a grant reaches.
+    pub(crate) fn reached(&self, grant: &Grant) -> Vec<Registry> {
+        let rules = grant.network.egress().into_iter().flatten();
+        let named: BTreeSet<&String> = rules.filter_map(|rule| rule.registry.as_ref()).collect();
+        let registries = self.config.registries.iter().filter(|registry| named.contains(&registry.name));
+        registries.cloned().collect()
     }
 }
 

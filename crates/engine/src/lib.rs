@@ -42,6 +42,7 @@ mod lock;
 mod masks;
 mod outcome;
 mod outputs;
+pub mod packages;
 mod parked;
 mod readings;
 mod recover;

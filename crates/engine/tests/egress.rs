@@ -79,6 +79,7 @@ fn attempt(name: &str) -> Attempt {
         address: None,
         method: None,
         path: None,
+        package: None,
         verdict: Verdict::Refused {
             reason: "no-rule".to_owned(),
             why: "no rule names it".to_owned(),

@@ -385,6 +385,7 @@ mod tests {
             address: None,
             method: None,
             path: None,
+            package: None,
             verdict: Verdict::Allowed { rule: "https://a.test".to_owned() },
             sent: Bytes::new(0),
             received: Bytes::new(0),

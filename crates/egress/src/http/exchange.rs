@@ -11,15 +11,15 @@ use http_body_util::{BodyExt, Empty, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::upgrade::{self, OnUpgrade};
 use hyper_util::rt::TokioIo;
-use model::egress::{EgressRule, Protocol, Verdict};
+use model::egress::{EgressRule, HostPattern, Place, Protocol, Verdict};
 use model::text::escape;
 
 use super::body::{Body, Counted, Looked, Source};
 use super::cover::{Cover, Watched};
 use super::head::{self, Head};
-use super::hook::{Asked, Exchange, Fetch, Later, Reading};
+use super::hook::{Asked, Exchange, Fetch, Later, Notes, Reading};
 use super::told::Told;
-use super::{Serving, Target, Unreached, Way, answer};
+use super::{Host, Serving, Target, Unreached, Way, answer};
 use crate::Refusal;
 
 /// Why the client gets an answer of ours.
@@ -90,6 +90,9 @@ impl Serving {
 
     /// Decides a request by what is in its head.
     async fn decide(self: &Arc<Self>, parts: &mut Parts, told: &Arc<Told>) -> Result<Allowed, Stopped> {
+        if self.outside.rules().iter().any(|rule| rule.registry.is_some()) {
+            head::unscope(parts);
+        }
         let head = head::read(parts, &self.meant)?;
         told.names(head.target.host.to_string(), head.target.port);
         let rule = self.rule(parts.method.as_str(), &head);
@@ -100,7 +103,7 @@ impl Serving {
         if let Some(credential) = &rule.credential {
             self.credentials.get(credential)?;
         }
-        let exchange = self.hooked(parts, &rule, &head).await?;
+        let exchange = self.hooked(parts, &rule, &head, told).await?;
         Ok(Allowed { rule, target: head.target, exchange })
     }
 
@@ -125,6 +128,7 @@ impl Serving {
         parts: &mut Parts,
         rule: &EgressRule,
         head: &Head,
+        told: &Arc<Told>,
     ) -> Result<Option<Box<dyn Exchange>>, Refusal> {
         let Some(registry) = &rule.registry else { return Ok(None) };
         let hook = self.outside.hook(registry).ok_or_else(|| {
@@ -133,8 +137,10 @@ impl Serving {
                 format!("nothing here reads a registry of the kind `{}`", escape(registry)),
             )
         })?;
-        let fetch = Fetching { serving: self.clone(), rule: rule.clone(), target: head.target.clone() };
-        let exchange = hook.request(Asked { rule, target: &head.target, fetch: &fetch }, parts).await?;
+        let fetch = Fetching { serving: self.clone(), registry: registry.clone() };
+        let notes: Arc<dyn Notes> = told.clone();
+        let asked = Asked { rule, target: &head.target, fetch: &fetch, notes: &notes };
+        let exchange = hook.request(asked, parts).await?;
         let changed = head::read(parts, &self.meant)?;
         if changed.target == head.target && rule.takes(parts.method.as_str(), &changed.path) {
             Ok(Some(exchange))
@@ -153,7 +159,7 @@ impl Serving {
     ) -> Result<(Response<Incoming>, Option<Cover>), Stopped> {
         let cover = self.cover(target, rule, told)?;
         if let Some(cover) = &cover {
-            cover.given.put(&mut parts, self.meant.protocol)?;
+            cover.given.put(&mut parts, rule.protocol)?;
         }
         let ends = cover.as_ref().map(|cover| cover.given.end());
         let connection =
@@ -162,7 +168,7 @@ impl Serving {
                 Unreached::Failed(why) => failed(told, rule, why),
             })?;
         told.reached(connection.address);
-        address(&mut parts, target, self.meant.protocol, connection.is_two());
+        address(&mut parts, target, rule.protocol, connection.is_two());
         let request = Request::from_parts(parts, body);
         match self.pool.send(connection, request, target, rule).await {
             Ok(response) => Ok((response, cover)),
@@ -324,27 +330,28 @@ impl From<Refusal> for Stopped {
     }
 }
 
-/// Asks for what a hook needs.
+/// Asks a registry for what its hook needs.
 struct Fetching {
     serving: Arc<Serving>,
-    rule: EgressRule,
-    target: Target,
+    registry: String,
 }
 
 impl Fetch for Fetching {
     fn get<'a>(
         &'a self,
+        place: &'a Place,
         path_and_query: &'a str,
         accept: Option<&'a str>,
         bytes_max: usize,
     ) -> Later<'a, Result<Response<Bytes>, Refusal>> {
-        Box::pin(self.fetch(path_and_query, accept, bytes_max))
+        Box::pin(self.fetch(place, path_and_query, accept, bytes_max))
     }
 }
 
 impl Fetching {
     async fn fetch(
         &self,
+        place: &Place,
         path_and_query: &str,
         accept: Option<&str>,
         bytes_max: usize,
@@ -356,38 +363,50 @@ impl Fetching {
         }
         let (parts, ()) = request.body(()).map_err(unclear)?.into_parts();
         let told = Told::begin(&self.serving, &parts);
-        told.names(self.target.host.to_string(), self.target.port);
-        self.ask(parts, bytes_max, &told).await.map_err(|stopped| {
-            let refusal = match stopped {
-                Stopped::Refused(refusal) => refusal,
-                Stopped::Failed(why) => {
-                    return Refusal::new("not-known", format!("what decides cannot be had: {why}"));
-                }
-            };
-            told.is(refusal.clone().into());
-            refusal
+        let asked = self.asked(place, &parts).inspect_err(|refusal| told.is(refusal.clone().into()));
+        let (target, rule) = asked?;
+        told.names(target.host.to_string(), target.port);
+        self.ask(parts, (&target, &rule), bytes_max, &told).await.map_err(|stopped| match stopped {
+            Stopped::Refused(refusal) => {
+                told.is(refusal.clone().into());
+                refusal
+            }
+            Stopped::Failed(why) => Refusal::new("not-known", format!("what decides cannot be had: {why}")),
         })
+    }
+
+    /// Returns whom it asks, and the rule that takes it.
+    fn asked(&self, place: &Place, parts: &Parts) -> Result<(Target, EgressRule), Refusal> {
+        let none = |why: &str| Refusal::new("no-rule", why);
+        let host = match &place.host {
+            HostPattern::Name(name) => Host::Name(name.clone()),
+            HostPattern::Address(address) => Host::Address(*address),
+            HostPattern::Below(_) => return Err(none("what decides about it is at no single host")),
+        };
+        let (target, path) = (Target { host, port: place.port }, head::path(&parts.uri)?);
+        let takes = |rule: &&EgressRule| {
+            rule.registry.as_ref() == Some(&self.registry)
+                && rule.protocol == place.protocol
+                && target.is_of(rule)
+                && rule.takes("GET", &path)
+        };
+        let rule = self.serving.outside.rules().iter().find(takes).cloned();
+        let rule = rule.ok_or_else(|| none("what decides about it is at a path that no rule takes"))?;
+        Ok((target, rule))
     }
 
     async fn ask(
         &self,
         parts: Parts,
+        (target, rule): (&Target, &EgressRule),
         bytes_max: usize,
         told: &Arc<Told>,
     ) -> Result<Response<Bytes>, Stopped> {
-        let path = head::path(&parts.uri)?;
-        if !self.rule.takes("GET", &path) {
-            return Err(Refusal::new(
-                "no-rule",
-                "what decides about it is at a path that the rule does not take",
-            )
-            .into());
-        }
-        told.is(Verdict::Allowed { rule: self.rule.to_string() });
+        told.is(Verdict::Allowed { rule: rule.to_string() });
         let body = Empty::new().map_err(|never| match never {}).boxed_unsync();
-        let (response, cover) = self.serving.send(parts, body, (&self.target, &self.rule), told).await?;
+        let (response, cover) = self.serving.send(parts, body, (target, rule), told).await?;
         let (mut parts, body) = response.into_parts();
         let inner = received(&mut parts, body, cover, told)?;
-        Ok(Response::from_parts(parts, whole(inner, bytes_max, told, &self.rule).await?))
+        Ok(Response::from_parts(parts, whole(inner, bytes_max, told, rule).await?))
     }
 }

@@ -57,6 +57,23 @@ pub(crate) fn path(uri: &Uri) -> Result<RequestPath, Refusal> {
         .map_err(|error| Refusal::new("unclear-path", format!("`{}`: {error}", escape(uri.path()))))
 }
 
+/// Writes the name of a package with a scope as a path has it: `/@scope%2fname`, as clients of npm write it, is asked for as
+/// `/@scope/name`. That is what is then decided and sent.
+pub(crate) fn unscope(parts: &mut Parts) {
+    let Some(both) = parts.uri.path_and_query() else { return };
+    let (path, query) = (both.path(), both.query());
+    let Some(at) = path.rfind("/@") else { return };
+    let plain = path[at..].replacen("%2f", "/", 1).replacen("%2F", "/", 1);
+    let plain =
+        format!("{}{plain}{}", &path[..at], query.map(|query| format!("?{query}")).unwrap_or_default());
+    let mut uri = parts.uri.clone().into_parts();
+    // What is no path any more stays as it was, and is refused for its escape.
+    if let Ok(plain) = plain.parse() {
+        uri.path_and_query = Some(plain);
+        parts.uri = Uri::from_parts(uri).unwrap_or_else(|_| parts.uri.clone());
+    }
+}
+
 /// Reads whom it asks: all that names a host must name the same one.
 fn target(parts: &Parts, meant: &Meant) -> Result<Target, Refusal> {
     if parts.uri.scheme_str().is_some_and(|scheme| scheme != meant.protocol.scheme()) {

@@ -7,10 +7,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{request, response};
-use model::egress::EgressRule;
+use model::egress::{EgressRule, PackageUse, Place};
 
 use super::Target;
 use crate::Refusal;
@@ -38,18 +39,27 @@ pub struct Asked<'a> {
     pub rule: &'a EgressRule,
     /// The host that is asked.
     pub target: &'a Target,
-    /// Asks the same host for something else, by the same rule.
+    /// Asks the registry for something else.
     pub fetch: &'a dyn Fetch,
+    /// What is told of the request.
+    pub notes: &'a Arc<dyn Notes>,
 }
 
-/// Asks the host of a request for something that the decision needs. It is decided and told like a request of the client.
+/// Takes what is found out about a request, to tell it with the rest.
+pub trait Notes: Send + Sync {
+    /// Notes which package it is about.
+    fn package(&self, package: PackageUse);
+}
+
+/// Asks a registry for something that the decision needs. It is decided and told like a request of the client.
 pub trait Fetch: Send + Sync {
-    /// Gets a path, and at most this many bytes of it.
+    /// Gets a path at a place, by a rule of the same registry, and at most this many bytes of it.
     ///
     /// # Errors
     /// When no rule takes it, it cannot be had, or is larger.
     fn get<'a>(
         &'a self,
+        place: &'a Place,
         path_and_query: &'a str,
         accept: Option<&'a str>,
         bytes_max: usize,

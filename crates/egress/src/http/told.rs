@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::request::Parts;
-use model::egress::{Attempt, Verdict};
+use model::egress::{Attempt, PackageUse, Verdict};
 use model::units::Bytes;
 
+use super::hook::Notes;
 use super::{Outside, Serving, Stream, Way};
 use crate::Refusal;
 use crate::attempts::now;
@@ -37,6 +38,7 @@ impl Told {
             address: None,
             method: shown(parts.method.as_str()),
             path: shown(parts.uri.path()),
+            package: None,
             verdict: Refusal::new("not-decided", "the client left before it was decided").into(),
             sent: Bytes::new(0),
             received: Bytes::new(0),
@@ -89,6 +91,12 @@ impl Told {
         if let Some(attempt) = attempt.as_mut() {
             change(attempt);
         }
+    }
+}
+
+impl Notes for Told {
+    fn package(&self, package: PackageUse) {
+        self.with(|attempt| attempt.package = Some(Box::new(package)));
     }
 }
 

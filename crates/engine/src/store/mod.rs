@@ -24,6 +24,7 @@ mod layers;
 mod leases;
 mod messages;
 mod open;
+mod packages;
 mod prefix;
 mod records;
 mod reserve;
@@ -52,6 +53,7 @@ pub use holds::{Freeze, Halt, Starter};
 pub use intakes::StoredIntake;
 pub use layers::{LayerState, StoredLayer};
 pub use leases::{Revocation, StoredLease};
+pub use packages::StoredPackage;
 pub use reserve::Room;
 pub use tasks::TaskOverview;
 

@@ -32,6 +32,7 @@ pub(crate) fn config(directory: &TempDir) -> Config {
         egress: Vec::new(),
         credentials: Vec::new(),
         canaries: Vec::new(),
+        registries: Vec::new(),
         gateway: None,
         roles: engine::Roles::default(),
         home: directory.path().join("home"),

@@ -5,6 +5,7 @@
 
 mod approvals;
 mod credential;
+mod deps;
 mod intake;
 mod manage;
 mod net;
@@ -29,6 +30,7 @@ pub use credential::{
     CredentialArgs, CredentialListArgs, CredentialRevokeArgs, CredentialRotateArgs, CredentialShowArgs,
     CredentialVerb,
 };
+pub use deps::{DepsArgs, DepsListArgs, DepsSbomArgs, DepsVerb, DepsWhoUsedArgs, PackageName};
 pub use intake::{AcceptanceOptions, BudgetOptions, TaskNewArgs};
 pub use manage::{
     ArtifactsArgs, ArtifactsGetArgs, ArtifactsListArgs, ArtifactsVerb, BwrapArgs, CompletionsArgs,
@@ -173,6 +175,8 @@ pub enum Verb {
     Reproduce(Box<ReproduceArgs>),
     /// List or fetch what actions left in $FUMEHOOD_ARTIFACTS
     Artifacts(ArtifactsArgs),
+    /// List packages that came from registries, find who used one, or write them as a CycloneDX document
+    Deps(DepsArgs),
     /// Remove layers and outputs whose retention has ended
     Gc(GcArgs),
     /// Take bubblewrap's arguments, for agents that call `bwrap`
@@ -286,7 +290,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 59, "verbs without children");
+        assert_eq!(seen, 62, "verbs without children");
     }
 
     #[test]

@@ -281,7 +281,7 @@ mod tests {
         let network: Vec<String> =
             settings.network("web").expect("is there").iter().map(ToString::to_string).collect();
         assert_eq!(network, ["GET https://a.test/api/** with forge in 10.0.0.0/8", "https://b.test"]);
-        let own = settings.reachable().pop().expect("its own");
+        let own = settings.reachable().expect("is right").pop().expect("its own");
         assert_eq!((own.rules.len(), own.repositories), (1, Some(vec!["/src".into()])));
     }
 

@@ -1,10 +1,11 @@
 //! Every setting with its value and where it came from.
 
+use model::egress::{Lockfile, Unlisted};
 use model::units::display_duration;
 
 use super::key::{
     APPROVALS, AUDIT, CANARY, CREDENTIAL, CredentialSetting, GATEWAY, LIMITS, MINIMUM, MODEL, NETWORK,
-    NetworkSetting, PROFILE, REPOSITORY, ROLE, RoleSetting, TOP,
+    NetworkSetting, PROFILE, REGISTRY, REPOSITORY, ROLE, RegistrySetting, RoleSetting, TOP,
 };
 use super::origin::{Origin, Sourced};
 use super::profile::{ResolvedProfile, limit_text};
@@ -47,6 +48,15 @@ pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
     rows.extend(settings.canaries.iter().map(|part| {
         row("canary.variables", &part.value.join(", "), &part.origin, about(CANARY, "variables"))
     }));
+    rows.extend(settings.registries.iter().flat_map(|(name, parts)| registry(name, parts)));
+    rows.extend(
+        settings.clients.iter().filter(|client| !settings.registries.contains_key(&client.name())).map(
+            |client| {
+                let key = format!("registry.{}.index", client.name());
+                row(&key, &client.index.value.to_string(), &client.index.origin, CLIENT)
+            },
+        ),
+    );
     Ok(rows)
 }
 
@@ -56,6 +66,47 @@ fn credential(name: &str, parts: &[Sourced<CredentialSetting>]) -> Vec<Row> {
         row(&format!("credential.{name}.{key}"), &value, &part.origin, about(CREDENTIAL, key))
     };
     parts.iter().map(one).collect()
+}
+
+/// What an index of a registry is that no settings name.
+const CLIENT: &str =
+    "Where your own client lists packages. Without a table of your settings it needs a person's yes.";
+
+fn registry(name: &str, parts: &[Sourced<RegistrySetting>]) -> Vec<Row> {
+    let one = |part: &Sourced<RegistrySetting>| {
+        let (key, value) = registry_part(&part.value);
+        row(&format!("registry.{name}.{key}"), &value, &part.origin, about(REGISTRY, key))
+    };
+    parts.iter().map(one).collect()
+}
+
+fn registry_part(part: &RegistrySetting) -> (&'static str, String) {
+    fn all<T: ToString>(values: &[T]) -> String {
+        values.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    }
+    let unlisted = |is: Unlisted| match is {
+        Unlisted::Refuse => "refuse".to_owned(),
+        Unlisted::Allow => "allow".to_owned(),
+    };
+    match part {
+        RegistrySetting::Kind(kind) => ("kind", kind.to_string()),
+        RegistrySetting::Index(index) => ("index", index.to_string()),
+        RegistrySetting::Downloads(places) => ("downloads", all(places)),
+        RegistrySetting::Inside(inside) => ("inside", all(inside)),
+        RegistrySetting::Repositories(some) => {
+            ("repositories", all(&some.iter().map(|at| at.to_string_lossy()).collect::<Vec<_>>()))
+        }
+        RegistrySetting::Allow(names) => ("allow", all(names)),
+        RegistrySetting::Deny(names) => ("deny", all(names)),
+        RegistrySetting::Private(names) => ("private", all(names)),
+        RegistrySetting::Known(names) => ("known", all(names)),
+        RegistrySetting::Scripts(names) => ("scripts", all(names)),
+        RegistrySetting::Cooldown(time) => ("cooldown", display_duration(*time)),
+        RegistrySetting::UnknownAge(is) => ("unknown_age", unlisted(*is)),
+        RegistrySetting::NewNames(is) => ("new_names", unlisted(*is)),
+        RegistrySetting::Lockfile(Lockfile::Enforce) => ("lockfile", "enforce".to_owned()),
+        RegistrySetting::Lockfile(Lockfile::Record) => ("lockfile", "record".to_owned()),
+    }
 }
 
 fn network(name: &str, parts: &[Sourced<NetworkSetting>]) -> Vec<Row> {

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::key::{
     APPROVALS, AUDIT, CANARY, CREDENTIAL, GATEWAY, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE,
-    ProfileSetting, REPOSITORY, REPOSITORY_TABLES, ROLE, RoleSetting, Setting, TOP,
+    ProfileSetting, REGISTRY, REPOSITORY, REPOSITORY_TABLES, ROLE, RoleSetting, Setting, TOP,
 };
 use super::load::MACHINE_FILE;
 use super::nearest;
@@ -79,12 +79,14 @@ pub enum ProblemKind {
         escape(.0)
     )]
     RoleName(String),
-    /// A table of rules has a name that could not be given on a command line.
-    #[error("`{}` cannot be the name of a network: use small letters, digits and `-`", escape(.0))]
-    NetworkName(String),
-    /// A credential has a name that could not be given on a command line.
-    #[error("`{}` cannot be the name of a credential: use small letters, digits and `-`", escape(.0))]
-    CredentialName(String),
+    /// A table has a name that could not be given on a command line.
+    #[error("`{}` cannot be the name of a {of}: use small letters, digits and `-`", escape(.name))]
+    TableName {
+        /// What has a name: a network, a credential, a registry.
+        of: String,
+        /// The name.
+        name: String,
+    },
     /// A repository is named by something that depends on where we stand, or that the repository itself says.
     #[error("`{}` names no directory: write its path in full, `[repository.\"/path/of/the/repository\"]`", escape(.0))]
     RepositoryPath(String),
@@ -174,8 +176,9 @@ impl Reader<'_> {
                 "minimum" => self.section(key, value, MINIMUM, Setting::Minimum),
                 "profile" => self.profiles(value),
                 "role" => self.roles(value),
-                "network" => self.networks(value),
-                "credential" => self.credentials(value),
+                "network" => self.named(key, value, NETWORK, Setting::Network),
+                "registry" => self.named(key, value, REGISTRY, Setting::Registry),
+                "credential" => self.named(key, value, CREDENTIAL, Setting::Credential),
                 "gateway" => self.section(key, value, GATEWAY, Setting::Roots),
                 "canary" => self.section(key, value, CANARY, Setting::Canary),
                 "repository" => self.repositories(value),
@@ -290,35 +293,26 @@ impl Reader<'_> {
         }
     }
 
-    fn networks(&mut self, value: &Spanned<DeValue<'_>>) {
-        let Some(table) = self.table("network", value) else { return };
+    /// Reads tables that have names of their own, each with its keys in one list.
+    fn named<T>(
+        &mut self,
+        of: &str,
+        value: &Spanned<DeValue<'_>>,
+        keys: &[Key<T>],
+        wrap: fn(String, T) -> Setting,
+    ) {
+        let Some(table) = self.table(of, value) else { return };
         for (name, value) in table {
-            let network = name.get_ref().as_ref();
-            if !is_role(network) {
-                self.problem(name.span(), ProblemKind::NetworkName(network.to_owned()));
+            let own = name.get_ref().as_ref();
+            if !is_role(own) {
+                let (of, own) = (of.to_owned(), own.to_owned());
+                self.problem(name.span(), ProblemKind::TableName { of, name: own });
                 continue;
             }
-            let at = format!("network.{network}");
+            let at = format!("{of}.{own}");
             let Some(table) = self.table(&at, value) else { continue };
             for (name, value) in table {
-                self.entry(&at, name, value, NETWORK, |part| Setting::Network(network.to_owned(), part), &[]);
-            }
-        }
-    }
-
-    fn credentials(&mut self, value: &Spanned<DeValue<'_>>) {
-        let Some(table) = self.table("credential", value) else { return };
-        for (name, value) in table {
-            let credential = name.get_ref().as_ref();
-            if !is_role(credential) {
-                self.problem(name.span(), ProblemKind::CredentialName(credential.to_owned()));
-                continue;
-            }
-            let at = format!("credential.{credential}");
-            let Some(table) = self.table(&at, value) else { continue };
-            for (name, value) in table {
-                let wrap = |part| Setting::Credential(credential.to_owned(), part);
-                self.entry(&at, name, value, CREDENTIAL, wrap, &[]);
+                self.entry(&at, name, value, keys, |part| wrap(own.to_owned(), part), &[]);
             }
         }
     }
@@ -359,7 +353,7 @@ impl Reader<'_> {
     }
 }
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 13] = [
     "approvals",
     "model",
     "audit",
@@ -370,6 +364,7 @@ const TABLES: [&str; 12] = [
     "minimum",
     "network",
     "profile",
+    "registry",
     "role",
     "repository",
 ];

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use engine::CredentialKind;
-use model::egress::Placement;
+use model::egress::{Lockfile, NamePattern, Place, Placement, RegistryKind, Unlisted};
 use model::intake::Sensitivity;
 use model::limits::DiskMode;
 use model::{Bytes, EgressRule, Level, LimitKind, Limits, TaskId, UnlistedProgram};
@@ -47,6 +47,8 @@ pub enum Setting {
     Canary(Vec<String>),
     /// Files with certificates that gateways verify servers by, beside the system's.
     Roots(Vec<PathBuf>),
+    /// Part of what may come from a registry of packages.
+    Registry(String, RegistrySetting),
     /// How sensitive the repository in a directory is.
     Repository(PathBuf, Sensitivity),
     /// Where people of other accounts leave their answers.
@@ -108,6 +110,39 @@ pub enum CredentialSetting {
     Vault(VaultPlace),
     /// The file with the token of the vault.
     VaultToken(PathBuf),
+}
+
+/// What may come from a registry of packages, by the name of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RegistrySetting {
+    /// What it speaks.
+    Kind(RegistryKind),
+    /// Where it lists what it has.
+    Index(Place),
+    /// More places from which it gives files.
+    Downloads(Vec<Place>),
+    /// Networks that its hosts may lead to though they are not public.
+    Inside(Vec<ipnet::IpNet>),
+    /// The directories for whose repositories it is; without it for all.
+    Repositories(Vec<PathBuf>),
+    /// The names that may come; all without it.
+    Allow(Vec<NamePattern>),
+    /// Names that never come.
+    Deny(Vec<NamePattern>),
+    /// Names that no other registry of the kind may give.
+    Private(Vec<NamePattern>),
+    /// Names that a person looked at.
+    Known(Vec<NamePattern>),
+    /// Names that may bring code that runs when they are installed.
+    Scripts(Vec<NamePattern>),
+    /// How long a release waits.
+    Cooldown(Duration),
+    /// What becomes of a release whose age nobody tells.
+    UnknownAge(Unlisted),
+    /// What becomes of a name that nobody here has used.
+    NewNames(Unlisted),
+    /// What a lockfile holds.
+    Lockfile(Lockfile),
 }
 
 /// Who has a role. All that is said of it holds.
@@ -503,6 +538,94 @@ pub(super) const GATEWAY: &[Key<Vec<PathBuf>>] = &[Key {
     about: "Files with certificates (PEM) that servers are verified by, beside the system's.",
     make: |value| value.files(),
 }];
+
+/// Keys of `[registry.NAME]`.
+pub(super) const REGISTRY: &[Key<RegistrySetting>] = &[
+    Key {
+        name: "kind",
+        form: Form::RegistryKind,
+        about: "What it speaks: cargo, npm or pypi.",
+        make: |value| value.registry_kind().map(RegistrySetting::Kind),
+    },
+    Key {
+        name: "index",
+        form: Form::Place,
+        about: "Where it lists what it has. Without it, where your own client of that kind is told to look.",
+        make: |value| value.place().map(RegistrySetting::Index),
+    },
+    Key {
+        name: "downloads",
+        form: Form::Places,
+        about: "More places from which it gives files, where they are not below its index.",
+        make: |value| value.places().map(RegistrySetting::Downloads),
+    },
+    Key {
+        name: "inside",
+        form: Form::Networks,
+        about: "Networks that its hosts may lead to though they are not public.",
+        make: |value| value.networks().map(RegistrySetting::Inside),
+    },
+    Key {
+        name: "repositories",
+        form: Form::Paths,
+        about: "The directories for whose repositories it is; without it for all.",
+        make: |value| value.paths().map(RegistrySetting::Repositories),
+    },
+    Key {
+        name: "allow",
+        form: Form::Packages,
+        about: "The names that may come; without it all that nothing else stops.",
+        make: |value| value.packages().map(RegistrySetting::Allow),
+    },
+    Key {
+        name: "deny",
+        form: Form::Packages,
+        about: "Names that never come.",
+        make: |value| value.packages().map(RegistrySetting::Deny),
+    },
+    Key {
+        name: "private",
+        form: Form::Packages,
+        about: "Names that no other registry of this kind may give.",
+        make: |value| value.packages().map(RegistrySetting::Private),
+    },
+    Key {
+        name: "known",
+        form: Form::Packages,
+        about: "Names that a person looked at, beside those of lockfiles and those that were used before.",
+        make: |value| value.packages().map(RegistrySetting::Known),
+    },
+    Key {
+        name: "scripts",
+        form: Form::Packages,
+        about: "Names that may bring code that runs when they are installed: install scripts of npm, source distributions of Python.",
+        make: |value| value.packages().map(RegistrySetting::Scripts),
+    },
+    Key {
+        name: "cooldown",
+        form: Form::Wait,
+        about: "How long a release waits after it was published.",
+        make: |value| value.wait().map(RegistrySetting::Cooldown),
+    },
+    Key {
+        name: "unknown_age",
+        form: Form::Unlisted,
+        about: "What becomes of a release when the registry does not tell when it was published.",
+        make: |value| value.unlisted().map(RegistrySetting::UnknownAge),
+    },
+    Key {
+        name: "new_names",
+        form: Form::Unlisted,
+        about: "What becomes of a name that no lockfile has and nobody has used here. One that looks like a used one never comes.",
+        make: |value| value.unlisted().map(RegistrySetting::NewNames),
+    },
+    Key {
+        name: "lockfile",
+        form: Form::Lockfile,
+        about: "With a lockfile in the repository, `enforce` lets only what it names come, `record` also others. A changed hash never passes.",
+        make: |value| value.lockfile().map(RegistrySetting::Lockfile),
+    },
+];
 
 /// Keys of `[role.NAME]`.
 pub(super) const ROLE: &[Key<RoleSetting>] = &[

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::clients;
 use super::environment::Environment;
 use super::file::SettingsFile;
 use super::key::Setting;
@@ -127,7 +128,9 @@ impl Settings {
         flags: Vec<(Setting, &'static str)>,
     ) -> Result<Self, SettingsError> {
         let files = Locations::usual(environment).read()?;
-        Self::resolve(files, environment, flags)
+        let mut settings = Self::resolve(files, environment, flags)?;
+        settings.clients = clients::found(environment);
+        Ok(settings)
     }
 }
 

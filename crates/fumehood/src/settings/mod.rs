@@ -5,6 +5,7 @@
 //! Leaves to others: reading the repository's file out of its base commit, and what a value means to the sandbox.
 
 mod accounts;
+mod clients;
 mod credentials;
 mod environment;
 mod explain;
@@ -15,6 +16,7 @@ mod networks;
 mod origin;
 mod policy;
 mod profile;
+mod registries;
 mod resolved;
 mod roles;
 mod schema;

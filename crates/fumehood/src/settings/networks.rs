@@ -8,18 +8,21 @@ use model::EgressRule;
 
 use super::key::NetworkSetting;
 use super::origin::Sourced;
-use super::resolved::Settings;
+use super::resolved::{Settings, SettingsError};
 
 impl Settings {
     /// Returns all that may be reached, table by table.
-    pub fn reachable(&self) -> Vec<Reachable> {
+    ///
+    /// # Errors
+    /// When the table of a registry does not say enough.
+    pub fn reachable(&self) -> Result<Vec<Reachable>, SettingsError> {
         let tables = self.networks.values().map(|parts| self.whole(parts));
         // What a credential is for was named with it.
         let own = self.credential_tables().into_iter().map(|credential| Reachable {
             rules: credential.rules,
             repositories: Some(credential.repositories),
         });
-        tables.chain(own).collect()
+        Ok(tables.chain(own).chain(self.reachable_registries()?).collect())
     }
 
     /// Returns the rules of one table; nothing when there is none of this name.
@@ -80,7 +83,7 @@ mod tests {
         assert_eq!(shown, ["https://a.test in 10.0.0.0/8", "GET https://b.test/v1/** in 10.0.0.0/8"]);
         assert_eq!(settings.network("empty").map(|rules| rules.len()), Some(0));
         assert_eq!(settings.network("other"), None);
-        let reachable = settings.reachable();
+        let reachable = settings.reachable().expect("is right");
         assert_eq!(reachable[0].repositories, Some(vec![PathBuf::from("/src")]));
     }
 
@@ -100,7 +103,10 @@ mod tests {
             assert!(SettingsFile::parse(wrong, Source::Operator("f.toml".into())).is_err(), "{wrong}");
         }
         for nothing in ["[network.a]\n", "[network.a]\nrules = []\n", ""] {
-            assert!(settings(nothing).reachable().iter().all(|table| table.rules.is_empty()), "{nothing}");
+            assert!(
+                settings(nothing).reachable().expect("is right").iter().all(|table| table.rules.is_empty()),
+                "{nothing}"
+            );
         }
     }
 }

@@ -91,6 +91,8 @@ pub enum Origin {
     Environment(&'static str),
     /// An option of the command line.
     Flag(&'static str),
+    /// A file of another program of the caller's.
+    Client(PathBuf),
 }
 
 impl fmt::Display for Origin {
@@ -100,6 +102,7 @@ impl fmt::Display for Origin {
             Self::File(place) => place.fmt(f),
             Self::Environment(variable) => write!(f, "${variable}"),
             Self::Flag(flag) => f.write_str(flag),
+            Self::Client(path) => f.write_str(&model::text::escape(&path.to_string_lossy())),
         }
     }
 }

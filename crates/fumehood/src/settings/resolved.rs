@@ -8,11 +8,12 @@ use std::time::Duration;
 use model::intake::Sensitivity;
 use model::text::escape;
 
+use super::clients::ClientRegistry;
 use super::environment::Environment;
 use super::file::{Problem, SettingsFile};
 use super::key::{
     AuditSetting, CredentialSetting, LimitSetting, MinimumSetting, ModelSetting, NetworkSetting,
-    ProfileSetting, RoleSetting, Setting, VARIABLES, is_no_setting,
+    ProfileSetting, RegistrySetting, RoleSetting, Setting, VARIABLES, is_no_setting,
 };
 use super::nearest;
 use super::origin::{Origin, Sourced};
@@ -51,6 +52,10 @@ pub struct Settings {
     pub roots: Vec<Sourced<Vec<PathBuf>>>,
     /// The variables inside that hold canaries. All of them hold.
     pub canaries: Vec<Sourced<Vec<String>>>,
+    /// What may come from registries of packages.
+    pub registries: BTreeMap<String, Vec<Sourced<RegistrySetting>>>,
+    /// What the caller's own clients say of registries.
+    pub clients: Vec<ClientRegistry>,
     /// How sensitive what is in a directory is.
     pub repositories: BTreeMap<PathBuf, Sourced<Sensitivity>>,
     /// Where people of other accounts leave their answers, as the machine's file says it.
@@ -159,6 +164,14 @@ pub enum SettingsError {
         /// Who named it.
         origin: Origin,
     },
+    /// A registry cannot be gone by.
+    #[error("the registry `{name}` of the settings: {why}")]
+    Registry {
+        /// Its name.
+        name: String,
+        /// What is missing, and what to do.
+        why: String,
+    },
     /// A profile was asked for that does not exist.
     #[error("there is no profile `{}` (from {origin}): {}", escape(.name), match .nearest {
         Some(nearest) => format!("did you mean `{nearest}`?"),
@@ -244,6 +257,8 @@ impl Settings {
             credentials: BTreeMap::new(),
             roots: Vec::new(),
             canaries: Vec::new(),
+            registries: BTreeMap::new(),
+            clients: Vec::new(),
             repositories: BTreeMap::new(),
             answers: None,
         }
@@ -287,6 +302,9 @@ impl Settings {
             }
             Setting::Roots(value) => self.roots.push(Sourced { value, origin }),
             Setting::Canary(value) => self.canaries.push(Sourced { value, origin }),
+            Setting::Registry(name, value) => {
+                self.registries.entry(name).or_default().push(Sourced { value, origin });
+            }
             Setting::Role(name, value) => self.roles.entry(name).or_default().push(Sourced { value, origin }),
         }
     }

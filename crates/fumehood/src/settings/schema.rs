@@ -3,8 +3,8 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::key::{
-    APPROVALS, AUDIT, CANARY, CREDENTIAL, GATEWAY, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE, REPOSITORY,
-    ROLE, TOP,
+    APPROVALS, AUDIT, CANARY, CREDENTIAL, GATEWAY, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE, REGISTRY,
+    REPOSITORY, ROLE, TOP,
 };
 
 /// Returns the JSON schema of the operator's settings file.
@@ -54,6 +54,13 @@ pub fn schema() -> Json {
     top.insert("credential".to_owned(), credentials);
     top.insert("gateway".to_owned(), table(properties(GATEWAY), "What holds for all gateways."));
     top.insert("canary".to_owned(), table(properties(CANARY), "Made-up credentials that must not come out."));
+    let registries = json!({
+        "type": "object",
+        "description": "Where packages come from, by names for `--allow-net registry:NAME`, and what may come.",
+        "propertyNames": {"pattern": "^[a-z0-9]+(-[a-z0-9]+)*$"},
+        "additionalProperties": table(properties(REGISTRY), "A registry of packages."),
+    });
+    top.insert("registry".to_owned(), registries);
     let repositories = json!({
         "type": "object",
         "description": "How sensitive the repositories in a directory are.",
@@ -118,6 +125,8 @@ mod tests {
             "[role.release-manager]\npeople = [\"ada\", 1001]\ngroups = [\"ops\"]\n[role.x]\n",
             "[minimum]\nmemory_and_cpu = \"hard\"\n[profile.ci]\nbased_on = \"strict\"\n[profile.ci.minimum]\n",
             "[repository.\"/src\"]\nsensitivity = \"internal\"\n",
+            "[registry.own]\nkind = \"npm\"\nindex = \"https://a.test/x\"\ndownloads = [\"https://b.test\"]\nknown = [\"@own/*\"]\n\
+             cooldown = \"0s\"\nunknown_age = \"allow\"\nnew_names = \"refuse\"\nlockfile = \"record\"\nscripts = []\n",
         ] {
             assert!(agrees(good), "{good}");
         }
@@ -142,6 +151,11 @@ mod tests {
             "[role.x]\npeople = [[\"ada\"]]\n",
             "[role.x]\ngroups = [50]\n",
             "[role.x]\nusers = []\n",
+            "[registry.own]\nkind = \"gopher\"\n",
+            "[registry.own]\nindex = \"a.test\"\n",
+            "[registry.own]\nknown = [\"a b\"]\n",
+            "[registry.own]\ncooldown = 72\n",
+            "[registry.\"A b\"]\n",
             "[repository.\"src\"]\nsensitivity = \"internal\"\n",
             "[repository.\"/src\"]\nsensitivity = \"secret\"\n",
         ] {

@@ -5,11 +5,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use engine::CredentialKind;
-use model::egress::Placement;
+use model::egress::{Lockfile, NamePattern, Place, Placement, RegistryKind, Unlisted};
 use model::intake::Sensitivity;
 use model::limits::DiskMode;
 use model::quorum::is_role;
 use model::text::escape;
+use model::units::parse_duration;
 use model::{Bytes, EgressRule, Level, TaskId, UnlistedProgram};
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
@@ -101,6 +102,20 @@ pub(super) enum Form {
     Paths,
     /// A list of files.
     Files,
+    /// What a registry speaks.
+    RegistryKind,
+    /// A place of a registry.
+    Place,
+    /// A list of them.
+    Places,
+    /// A list of names of packages.
+    Packages,
+    /// A time, or none.
+    Wait,
+    /// What becomes of something that nothing is known of.
+    Unlisted,
+    /// What a lockfile holds.
+    Lockfile,
     /// How sensitive something is.
     Sensitivity,
     /// What a credential opens.
@@ -147,6 +162,17 @@ impl Form {
             Self::Files => {
                 "a list of files: write each path in full, for example `[\"/etc/ssl/company.pem\"]`"
             }
+            Self::RegistryKind => "a kind of registry: write `\"cargo\"`, `\"npm\"` or `\"pypi\"`",
+            Self::Place => {
+                "an address of a registry: write for example `\"https://registry.example.com/path\"`"
+            }
+            Self::Places => "a list of addresses: write for example `[\"https://files.example.com\"]`",
+            Self::Packages => {
+                "a list of names of packages: write for example `[\"serde\", \"corp-*\", \"@corp/*\"]`"
+            }
+            Self::Wait => "a time: write for example `\"72h\"`, or `\"0s\"` for none",
+            Self::Unlisted => "what to do: write `\"refuse\"` or `\"allow\"`",
+            Self::Lockfile => "what a lockfile holds: write `\"enforce\"` or `\"record\"`",
             Self::Groups => "a list of groups: write names in quotes, for example `[\"ops\"]`",
             Self::Sensitivity => {
                 "how sensitive it is: write `\"public\"`, `\"internal\"`, `\"confidential\"` or `\"restricted\"`"
@@ -219,6 +245,17 @@ impl Form {
                 json!({"type": "array", "items": {"type": "string", "pattern": "^/"}})
             }
             Self::Groups => json!({"type": "array", "items": {"type": "string", "minLength": 1}}),
+            Self::RegistryKind => json!({"enum": ["cargo", "npm", "pypi"]}),
+            Self::Place => json!({"type": "string", "pattern": "^(sparse\\+)?https?://"}),
+            Self::Places => {
+                json!({"type": "array", "items": {"type": "string", "pattern": "^(sparse\\+)?https?://"}})
+            }
+            Self::Packages => {
+                json!({"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9@/_.+~-]*[*]?$", "minLength": 1}})
+            }
+            Self::Wait => json!({"type": "string", "pattern": "^[0-9]+ *(ms|s|m|min|h|d)$"}),
+            Self::Unlisted => json!({"enum": ["refuse", "allow"]}),
+            Self::Lockfile => json!({"enum": ["enforce", "record"]}),
         }
     }
 }
@@ -325,6 +362,48 @@ impl Value {
             "production" => Ok(CredentialKind::Production),
             _ => Err(Form::CredentialKind.error(self)),
         }
+    }
+
+    pub(super) fn place(&self) -> Result<Place, ValueError> {
+        self.parsed(Form::Place)
+    }
+
+    pub(super) fn places(&self) -> Result<Vec<Place>, ValueError> {
+        self.list(Form::Places, |value| value.parsed(Form::Places))
+    }
+
+    pub(super) fn packages(&self) -> Result<Vec<NamePattern>, ValueError> {
+        self.list(Form::Packages, |value| value.parsed(Form::Packages))
+    }
+
+    pub(super) fn registry_kind(&self) -> Result<RegistryKind, ValueError> {
+        let word = self.words(Form::RegistryKind)?;
+        let kind = RegistryKind::ALL.into_iter().find(|kind| kind.as_str() == word);
+        kind.ok_or_else(|| Form::RegistryKind.error(self))
+    }
+
+    pub(super) fn unlisted(&self) -> Result<Unlisted, ValueError> {
+        match self.words(Form::Unlisted)? {
+            "refuse" => Ok(Unlisted::Refuse),
+            "allow" => Ok(Unlisted::Allow),
+            _ => Err(Form::Unlisted.error(self)),
+        }
+    }
+
+    pub(super) fn lockfile(&self) -> Result<Lockfile, ValueError> {
+        match self.words(Form::Lockfile)? {
+            "enforce" => Ok(Lockfile::Enforce),
+            "record" => Ok(Lockfile::Record),
+            _ => Err(Form::Lockfile.error(self)),
+        }
+    }
+
+    /// Reads a time that may be none.
+    pub(super) fn wait(&self) -> Result<Duration, ValueError> {
+        let text = self.words(Form::Wait)?;
+        let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic());
+        let time = parse_duration(text).ok().filter(|_| has_unit);
+        time.ok_or_else(|| Form::Wait.error(self))
     }
 
     fn parsed<T: FromStr>(&self, form: Form) -> Result<T, ValueError> {

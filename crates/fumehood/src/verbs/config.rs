@@ -62,7 +62,10 @@ fn in_force(environment: &Environment, document: &mut ProblemsDocument) -> Resul
         note(settings::read(path), path, document)?;
     }
     if document.problems.is_empty() {
-        let rules = Settings::load(environment, Vec::new()).and_then(|settings| settings.policy());
+        let rules = Settings::load(environment, Vec::new()).and_then(|settings| {
+            settings.registries()?;
+            settings.policy()
+        });
         let wrong = match rules {
             Ok(PolicySource::Rules(text)) => Policy::parse(&text).err().map(|error| error.to_string()),
             Ok(_) => None,

@@ -14,6 +14,7 @@ mod config;
 mod context;
 mod credential;
 mod demo;
+mod deps;
 mod diff;
 mod doctor;
 mod elsewhere;
@@ -44,8 +45,8 @@ mod vault;
 use clap::CommandFactory;
 
 use crate::args::{
-    ApprovalsVerb, ArtifactsVerb, AuditVerb, Cli, ConfigVerb, CredentialVerb, NetVerb, PolicyVerb, TaskVerb,
-    Verb,
+    ApprovalsVerb, ArtifactsVerb, AuditVerb, Cli, ConfigVerb, CredentialVerb, DepsVerb, NetVerb, PolicyVerb,
+    TaskVerb, Verb,
 };
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -84,6 +85,11 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
         Verb::Artifacts(args) => match args.verb {
             ArtifactsVerb::List(args) => artifacts::list(&context(global)?, &args),
             ArtifactsVerb::Get(args) => artifacts::get(&context(global)?, &args),
+        },
+        Verb::Deps(args) => match args.verb {
+            DepsVerb::List(args) => deps::list(&context(global)?, &args),
+            DepsVerb::WhoUsed(args) => deps::who_used(&context(global)?, &args),
+            DepsVerb::Sbom(args) => deps::sbom(&context(global)?, &args),
         },
         Verb::Discard(args) => history::discard(&context(global)?, &args),
         Verb::Undo(args) => history::undo(&context(global)?, &args),

@@ -70,11 +70,16 @@ pub(super) fn explain(context: &Context<'_>, args: &NetExplainArgs) -> Result<Ex
     Ok(Exit::Success)
 }
 
-/// Returns the names of the tables that have a rule for all of this.
+/// Returns the names of the tables that have a rule for all of this, as `--allow-net` takes them.
 fn naming(settings: &Settings, rule: &EgressRule) -> Vec<String> {
-    let covers =
-        |name: &&String| settings.network(name).is_some_and(|rules| rules.iter().any(|own| lets(own, rule)));
-    settings.networks.keys().filter(covers).cloned().collect()
+    let covers = |rules: Option<BTreeSet<EgressRule>>| {
+        rules.is_some_and(|rules| rules.iter().any(|own| lets(own, rule)))
+    };
+    let networks = settings.networks.keys().filter(|name| covers(settings.network(name))).cloned();
+    // A table that does not say enough ended the start already.
+    let of_registry = |name: &&String| covers(settings.registry(name).ok().flatten());
+    let registries = settings.registries.keys().filter(of_registry).map(|name| format!("registry:{name}"));
+    networks.chain(registries).collect()
 }
 
 /// Tells whether a rule lets all of another: also one that says where its names may lead, or what holds for it beside.
@@ -87,7 +92,7 @@ fn lets(own: &EgressRule, asked: &EgressRule) -> bool {
 pub(super) fn test(context: &Context<'_>, args: &NetTestArgs) -> Result<Exit, CliError> {
     let asked = asked(args)?;
     let workspace = context.workspace(args.workspace.as_deref())?;
-    let named: BTreeSet<EgressRule> = (context.settings.reachable().into_iter())
+    let named: BTreeSet<EgressRule> = (context.settings.reachable()?.into_iter())
         .filter(|table| table.is_for(&workspace.path))
         .flat_map(|table| table.rules)
         .collect();

@@ -85,6 +85,25 @@ pub(super) fn order(
     })
 }
 
+/// What stands before the name of a registry.
+const REGISTRY: &str = "registry:";
+
+/// Returns the rules of a registry.
+fn registry(settings: &Settings, name: &str) -> Result<BTreeSet<EgressRule>, CliError> {
+    if let Some(rules) = settings.registry(name)? {
+        return Ok(rules);
+    }
+    let known: Vec<String> = settings.registries()?.into_iter().map(|registry| registry.name).collect();
+    let known = match known.as_slice() {
+        [] => {
+            "your settings have no `[registry.NAME]`, and no client of yours names one: see docs/packages.md"
+                .to_owned()
+        }
+        names => format!("there are {}", names.join(", ")),
+    };
+    Err(CliError::Cannot(format!("there is no registry `{}`: {known}", escape(name))))
+}
+
 /// Reads what is to be reached: rules, and names of tables in the settings.
 pub(super) fn reached(settings: &Settings, named: &[String]) -> Result<BTreeSet<EgressRule>, CliError> {
     let mut rules = BTreeSet::new();
@@ -96,6 +115,10 @@ pub(super) fn reached(settings: &Settings, named: &[String]) -> Result<BTreeSet<
                 )));
             }
             rules.extend(table);
+            continue;
+        }
+        if let Some(name) = text.strip_prefix(REGISTRY) {
+            rules.extend(registry(settings, name)?);
             continue;
         }
         let rule = text.parse().map_err(|error: RuleError| {

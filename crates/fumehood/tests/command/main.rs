@@ -14,6 +14,7 @@ mod history;
 mod intake;
 mod joining;
 mod network;
+mod packages;
 mod policy;
 mod policy_tools;
 mod programs;

@@ -9,11 +9,11 @@ use fumehood::exit::Exit;
 use fumehood::output::shape::{
     ActionDocument, ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow,
     ConflictRow, CredentialChangeDocument, CredentialDocument, CredentialRow, CredentialsDocument,
-    DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HoldRow, HostFact, IntakePart,
-    LeaseRow, LogDocument, LogRow, NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy, NetTestDocument,
-    PolicyAnswer, ProblemRow, ProblemsDocument, Ran, ReproduceDocument, RevocationRow, StagePart,
-    StopDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, differences, schemas,
-    why,
+    DepsDocument, DepsRow, DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HoldRow,
+    HostFact, IntakePart, LeaseRow, LogDocument, LogRow, NetExplainDocument, NetLogDocument, NetLogRow,
+    NetPolicy, NetTestDocument, PolicyAnswer, ProblemRow, ProblemsDocument, Ran, ReproduceDocument,
+    RevocationRow, StagePart, StopDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument,
+    UndoDocument, differences, schemas, why,
 };
 use fumehood::output::{Paint, render};
 use model::action::Principal;
@@ -181,6 +181,7 @@ fn every_document_fits_its_schema() {
     fits("config-explain", &config_document());
     fits("config-check", &problems_document());
     fits("artifacts", &artifacts_document());
+    fits("deps", &deps_document());
     fits("gc", &GcDocument { dry_run: true, layers: vec![id()], freed: 7 });
 }
 
@@ -237,6 +238,7 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
     shown.push(render::config(&config_document(), Paint::PLAIN));
     shown.push(render::problems(&problems_document(), Paint::PLAIN));
     shown.push(render::artifacts(&artifacts_document(), Paint::PLAIN));
+    shown.push(render::deps(&deps_document(), Paint::PLAIN));
     for text in shown {
         let driven: Vec<char> = text.chars().filter(|c| is_hidden(*c) && *c != '\n' && *c != '\t').collect();
         assert!(driven.is_empty(), "{driven:?} in\n{text}");
@@ -472,6 +474,22 @@ fn problems_document() -> ProblemsDocument {
         message: problem.kind.to_string(),
     };
     ProblemsDocument { files: vec!["f".to_owned()], problems: problems.iter().map(row).collect() }
+}
+
+fn deps_document() -> DepsDocument {
+    let text = || HOSTILE.to_owned();
+    let row = DepsRow {
+        kind: text(),
+        name: text(),
+        version: text(),
+        registry: text(),
+        digest: text(),
+        locked: true,
+        task: TaskId::from_random([2; 10]),
+        action: id(),
+        at: Timestamp::from_nanos(1),
+    };
+    DepsDocument { packages: vec![row] }
 }
 
 fn artifacts_document() -> ArtifactsDocument {

@@ -129,6 +129,7 @@ fn network() -> NetworkUse {
         address: None,
         method: None,
         path: Some(HOSTILE.to_owned()),
+        package: None,
         verdict: egress::Verdict::Refused {
             reason: "no-rule".to_owned(),
             why: HOSTILE.to_owned(),
@@ -139,7 +140,17 @@ fn network() -> NetworkUse {
         continued: false,
     };
     let rule = "https://a.test".to_owned();
+    let package = egress::PackageUse {
+        registry: HOSTILE.to_owned(),
+        kind: egress::RegistryKind::Npm,
+        name: HOSTILE.to_owned(),
+        version: Some(HOSTILE.to_owned()),
+        digest: format!("sha256:{}", "ab".repeat(32)).parse().ok(),
+        published: Some(Timestamp::from_nanos(1)),
+        locked: true,
+    };
     let allowed = Attempt {
+        package: Some(Box::new(package)),
         address: Some(std::net::Ipv4Addr::LOCALHOST.into()),
         verdict: egress::Verdict::Allowed { rule: rule.clone() },
         ..attempt.clone()

@@ -91,6 +91,7 @@ fn config(bench: &Bench) -> Config {
         egress: Vec::new(),
         credentials: Vec::new(),
         canaries: Vec::new(),
+        registries: Vec::new(),
         gateway: None,
         roles: engine::Roles::default(),
         home: bench.path("home"),

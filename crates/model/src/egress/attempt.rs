@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 
 use super::credential::CredentialAlert;
+use super::registry::PackageUse;
 use crate::units::{Bytes, Timestamp};
 
 /// One attempt: a name that was asked for, a connection, or a request in one.
@@ -24,6 +25,9 @@ pub struct Attempt {
     pub method: Option<String>,
     /// Its path, without the query.
     pub path: Option<String>,
+    /// The package that a request was about, where its registry is looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub package: Option<Box<PackageUse>>,
     /// What was decided.
     pub verdict: Verdict,
     /// Bytes that went out.
@@ -99,7 +103,7 @@ pub struct NetworkUse {
     pub closed: Option<String>,
 }
 
-/// Equal attempts: the same door, name, port, method, path and verdict.
+/// Equal attempts: the same door, name, port, method, path, package and verdict.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AttemptCount {
     /// The first of them, with the bytes of all.
@@ -113,7 +117,7 @@ impl Attempt {
     pub fn is_like(&self, other: &Self) -> bool {
         (self.door, self.port) == (other.door, other.port)
             && (&self.name, &self.method, &self.path) == (&other.name, &other.method, &other.path)
-            && self.verdict == other.verdict
+            && (&self.package, &self.verdict) == (&other.package, &other.verdict)
     }
 
     /// Tells whether it was refused.
@@ -154,6 +158,7 @@ mod tests {
             address: None,
             method: None,
             path: None,
+            package: None,
             verdict: Verdict::Allowed { rule: "https://a.test".to_owned() },
             sent: Bytes::new(sent),
             received: Bytes::new(1),

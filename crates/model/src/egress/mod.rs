@@ -8,6 +8,7 @@ mod attempt;
 mod credential;
 mod host;
 mod path;
+mod registry;
 mod rule;
 mod secret;
 mod talk;
@@ -18,6 +19,10 @@ pub use credential::{
 };
 pub use host::{HostName, HostNameError, HostPattern};
 pub use path::{PathPattern, RequestPath, RequestPathError};
+pub use registry::{
+    Algorithm, COOLDOWN, Checksum, ChecksumError, Locked, Lockfile, NameError, NamePattern, PackageUse,
+    Place, PlaceError, Registry, RegistryKind, Unlisted,
+};
 pub use rule::{EgressRule, Method, Protocol, RuleError};
 pub use secret::Secret;
 pub use talk::{Begin, Bounds, Entrance, FromGateway, Ranges, SigningAuthority, ToGateway};

@@ -58,6 +58,11 @@ impl RequestPath {
         }
         Ok(Self(segments))
     }
+
+    /// Returns its segments, with their escapes undone; nothing when they are not text.
+    pub fn segments(&self) -> Option<Vec<&str>> {
+        self.0.iter().map(|segment| std::str::from_utf8(segment).ok()).collect()
+    }
 }
 
 fn unescaped(segment: &[u8]) -> Result<Vec<u8>, RequestPathError> {

@@ -35,7 +35,7 @@ pub struct EgressRule {
     /// The name of the credential that the gateway puts into requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credential: Option<String>,
-    /// The kind of package registry that this is, whose rules hold for what is fetched: `cargo`, `npm`, ….
+    /// The name of the package registry that this is, whose rules hold for what is fetched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub registry: Option<String>,
     /// Networks that its names may resolve into though they are not public, such as `10.0.0.0/8`.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::attempt::Attempt;
 use super::credential::{Canary, CredentialAlert, GivenCredential};
+use super::registry::{Locked, Registry, RegistryKind};
 use super::rule::EgressRule;
 use super::secret::Secret;
 use crate::evidence::Probe;
@@ -18,6 +19,17 @@ pub enum ToGateway {
     Begin(Box<Begin>),
     /// One more rule.
     Rule(Box<EgressRule>),
+    /// A registry that a rule names.
+    Registry(Box<Registry>),
+    /// Some of what the lockfiles of the workspace say; all of one kind that is named at all hold.
+    Locked(Vec<Locked>),
+    /// Some of the names that were used here before.
+    Used {
+        /// Of which kind.
+        kind: RegistryKind,
+        /// The names, in the form that they are compared in.
+        names: Vec<String>,
+    },
     /// What signs for the clients inside, when a rule has to look into TLS.
     Authority(Box<SigningAuthority>),
     /// One more root that servers are verified by, beside the system's; a certificate as PEM.

@@ -5,12 +5,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use model::OsText;
+use model::egress::Registry;
 
 use super::assembly::Assembly;
 use super::credentials::looks_secret;
 use super::data::{VARIABLES, rows};
 use super::error::ViewError;
 use super::etc::user_name;
+use super::host::Host;
 use super::tools::{self, Found};
 
 /// The places of the XDG base directory specification, with their defaults below the home.
@@ -77,6 +79,13 @@ fn listed_value(assembly: &mut Assembly<'_>, found: &Found, name: &str, kind: &s
         "offline" => ours(host.offline, value),
         "gateway" => ours(host.gateway, value),
         "trust" => ours(host.looked_into, value),
+        "index" => only_registry(host, value).map(|registry| registry.index.to_string().into()),
+        "no-scripts" => {
+            let (kind, value) = value.split_once(' ')?;
+            let mut of_kind =
+                host.registries.iter().filter(|registry| registry.kind.as_str() == kind).peekable();
+            ours(of_kind.peek().is_some() && of_kind.all(|registry| registry.scripts.is_empty()), value)
+        }
         "with" => {
             let (tool, value) = value.split_once(' ')?;
             ours(found.tools.contains(&tool), value)
@@ -93,6 +102,12 @@ fn listed_value(assembly: &mut Assembly<'_>, found: &Found, name: &str, kind: &s
     }
 }
 
+/// Returns the registry of a kind, where there is one: which of several a client is to ask is its own to know.
+fn only_registry<'h>(host: &'h Host, kind: &str) -> Option<&'h Registry> {
+    let mut of_kind = host.registries.iter().filter(|registry| registry.kind.as_str() == kind);
+    of_kind.next().filter(|_| of_kind.next().is_none())
+}
+
 fn join_paths(paths: &[PathBuf]) -> OsString {
     let mut joined = OsString::new();
     for (at, path) in paths.iter().enumerate() {
@@ -106,16 +121,44 @@ fn join_paths(paths: &[PathBuf]) -> OsString {
 
 #[cfg(test)]
 mod tests {
+    use model::egress::{NamePattern, RegistryKind};
+
     use super::*;
 
     #[test]
     fn every_listed_variable_has_a_kind_that_is_understood() {
         for [name, kind, _] in rows::<3>(VARIABLES) {
             let word = kind.split(' ').next();
-            let known = ["text", "always", "terminal", "offline", "gateway", "trust", "with"];
+            let known =
+                ["text", "always", "terminal", "offline", "gateway", "trust", "index", "no-scripts", "with"];
             assert!(word.is_some_and(|word| known.contains(&word)), "{name} {kind}");
             assert!(!super::super::credentials::names_secret(name), "{name}");
         }
+    }
+
+    #[test]
+    fn clients_are_told_of_a_registry_and_of_scripts_only_where_that_is_so() {
+        let place = |text: &str| text.parse().expect("a place");
+        let registry = |name: &str, kind| Registry::at(name, kind, place("https://r.test/x"));
+        let named: NamePattern = "esbuild".parse().expect("a name");
+        let with = Registry { scripts: [named].into(), ..registry("js", RegistryKind::Npm) };
+        let says = |registries: Vec<Registry>, name: &str, kind: &str| {
+            let root = tempfile::tempdir().expect("a directory");
+            let host = Host { registries, ..Host::fixture(root.path()) };
+            let mut assembly = Assembly::new(&host);
+            listed_value(&mut assembly, &Found::default(), name, kind)
+                .map(|value| value.to_string_lossy().into_owned())
+        };
+        let (index, scripts) = ("index npm", "no-scripts npm true");
+        assert_eq!(
+            says(vec![registry("js", RegistryKind::Npm)], "a", index).as_deref(),
+            Some("https://r.test/x")
+        );
+        assert_eq!(says(vec![registry("js", RegistryKind::Npm)], "a", scripts).as_deref(), Some("true"));
+        assert_eq!(says(vec![with], "a", scripts), None);
+        assert_eq!(says(vec![registry("py", RegistryKind::Pypi)], "a", scripts), None);
+        let two = || vec![registry("js", RegistryKind::Npm), registry("own", RegistryKind::Npm)];
+        assert_eq!((says(two(), "a", index), says(two(), "a", scripts).as_deref()), (None, Some("true")));
     }
 
     #[test]

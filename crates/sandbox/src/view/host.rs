@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use model::egress::Registry;
+
 /// The host as one sandbox's view is made from it.
 #[derive(Debug, Clone)]
 pub struct Host {
@@ -33,6 +35,8 @@ pub struct Host {
     pub gateway: bool,
     /// Whether that gateway looks into TLS, so that clients have to trust its authority.
     pub looked_into: bool,
+    /// The registries of packages that are reached.
+    pub registries: Vec<Registry>,
 }
 
 /// A user and its primary group.
@@ -65,6 +69,7 @@ impl Host {
             offline: true,
             gateway: false,
             looked_into: false,
+            registries: Vec::new(),
         }
     }
 }

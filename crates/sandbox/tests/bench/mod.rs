@@ -134,6 +134,7 @@ impl Bench {
             offline: self.gateway.is_none(),
             gateway: self.gateway.is_some(),
             looked_into: false,
+            registries: Vec::new(),
         };
         Spec {
             identity,

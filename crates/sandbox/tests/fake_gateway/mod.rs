@@ -40,6 +40,7 @@ impl Supervisor {
             address: None,
             method: None,
             path: None,
+            package: None,
             verdict,
             sent: Bytes::new(1),
             received: Bytes::new(2),
@@ -65,12 +66,7 @@ pub(crate) fn serve() {
             }
             ToGateway::Open => open(&supervisor, &names),
             ToGateway::Finish => std::process::exit(0),
-            ToGateway::Begin(_)
-            | ToGateway::Authority(_)
-            | ToGateway::Root(_)
-            | ToGateway::Credential(_)
-            | ToGateway::Canary(_)
-            | ToGateway::Revoke { .. } => {}
+            _ => {}
         }
     }
 }

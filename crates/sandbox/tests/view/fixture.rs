@@ -50,6 +50,7 @@ impl Bench {
             offline: true,
             gateway: false,
             looked_into: false,
+            registries: Vec::new(),
         };
         let bench = Self { top, host };
         bench.directory("/home/ada/project");

@@ -8,8 +8,8 @@ use model::event::Verdict;
 use model::text::escape;
 
 use super::super::shape::{
-    ArtifactsDocument, ConfigDocument, GcDocument, IntakePart, LogRow, ProblemsDocument, Ran, StopDocument,
-    TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument,
+    ArtifactsDocument, ConfigDocument, DepsDocument, GcDocument, IntakePart, LogRow, ProblemsDocument, Ran,
+    StopDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument,
 };
 use super::super::style::Paint;
 use super::table::{Cell, Page, table};
@@ -206,6 +206,23 @@ pub fn artifacts(document: &ArtifactsDocument, paint: Paint) -> String {
             Cell::painted(row.action.as_str(), |p, t| p.name(t)),
             Cell::plain(Bytes::new(row.size).to_string()),
             Cell::plain(String::from_utf8_lossy(row.name.as_bytes())),
+        ]
+    });
+    table(&rows.collect::<Vec<_>>(), paint)
+}
+
+/// Lists packages that came.
+pub fn deps(document: &DepsDocument, paint: Paint) -> String {
+    if document.packages.is_empty() {
+        return "no packages came\n".to_owned();
+    }
+    let rows = document.packages.iter().map(|row| {
+        vec![
+            Cell::painted(row.action.as_str(), |p, t| p.name(t)),
+            Cell::plain(row.kind.clone()),
+            Cell::plain(format!("{} {}", row.name, row.version)),
+            Cell::plain(if row.locked { "locked" } else { "" }),
+            Cell::plain(row.digest.clone()),
         ]
     });
     table(&rows.collect::<Vec<_>>(), paint)

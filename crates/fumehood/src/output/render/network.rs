@@ -197,6 +197,7 @@ mod tests {
             address: None,
             method: None,
             path: None,
+            package: None,
             verdict: Verdict::Refused { reason: "no-rule".to_owned(), why: why.to_owned(), needs: None },
             sent: Bytes::new(0),
             received: Bytes::new(0),

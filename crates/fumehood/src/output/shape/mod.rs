@@ -10,6 +10,7 @@ mod approval;
 mod audit;
 mod credential;
 mod demo;
+mod deps;
 mod intake;
 mod net;
 mod policy;
@@ -48,6 +49,7 @@ pub use credential::{
     CredentialChangeDocument, CredentialDocument, CredentialRow, CredentialsDocument, LeaseRow, RevocationRow,
 };
 pub use demo::{DemoCheck, DemoDocument};
+pub use deps::{DepsDocument, DepsRow, SbomDocument};
 pub use intake::{IntakePart, TaskNewDocument};
 pub use net::{
     NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy, NetRefusal, NetTestDocument, allow_net,

@@ -10,12 +10,12 @@ use serde_json::{Value as Json, json};
 use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
     BatchDocument, CheckpointDocument, ConfigDocument, CredentialChangeDocument, CredentialDocument,
-    CredentialsDocument, DemoDocument, DiffDocument, DoctorDocument, DossierDocument, ErrorDocument,
-    ExplainDocument, ExportDocument, GcDocument, KeyDocument, LogDocument, Name, NetExplainDocument,
-    NetLogDocument, NetTestDocument, PolicyCheckDocument, PolicyDiffDocument, PolicyDocument,
-    PolicyTestDocument, ProblemsDocument, ProveDocument, ReplayDocument, ReproduceDocument, SignedDocument,
-    StatsDocument, StopDocument, SuggestDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument,
-    UndoDocument, WhyDocument,
+    CredentialsDocument, DemoDocument, DepsDocument, DiffDocument, DoctorDocument, DossierDocument,
+    ErrorDocument, ExplainDocument, ExportDocument, GcDocument, KeyDocument, LogDocument, Name,
+    NetExplainDocument, NetLogDocument, NetTestDocument, PolicyCheckDocument, PolicyDiffDocument,
+    PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument, ReplayDocument, ReproduceDocument,
+    SignedDocument, StatsDocument, StopDocument, SuggestDocument, TaskDocument, TaskNewDocument, TaskRow,
+    TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -39,6 +39,7 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("config-check", of::<ProblemsDocument>()),
         ("config-explain", of::<ConfigDocument>()),
         ("demo", of::<DemoDocument>()),
+        ("deps", of::<DepsDocument>()),
         ("diff", of::<DiffDocument>()),
         ("doctor", of::<DoctorDocument>()),
         ("error", of::<ErrorDocument>()),
@@ -257,13 +258,35 @@ fn counted_attempt() -> Schema {
         },
         "required": ["verdict"],
     });
-    let attempt = object(json!({
+    let mut attempt = object(json!({
         "at": {"type": "integer", "description": "When the first of them began, in nanoseconds since 1970."},
         "door": {"enum": ["dns", "direct", "proxy", "socks"]},
         "name": text, "port": {"type": ["integer", "null"]}, "address": text, "method": text, "path": text,
         "verdict": verdict, "sent": bytes, "received": bytes,
     }));
+    // Only a request to a registry is about one.
+    if let Some(properties) = attempt.get_mut("properties").and_then(Json::as_object_mut) {
+        properties.insert("package".to_owned(), package());
+    }
     object(json!({"attempt": attempt, "times": COUNT()}))
+}
+
+fn package() -> Json {
+    json!({
+        "type": "object",
+        "description": "The package that a request to a registry was about.",
+        "properties": {
+            "registry": {"type": "string", "description": "The name of the registry in the settings."},
+            "kind": {"enum": ["cargo", "npm", "pypi"]},
+            "name": {"type": "string"},
+            "version": {"type": "string", "description": "When one of its files was asked for."},
+            "digest": {"type": "string", "description": "What came, once all of it did and was what it must be."},
+            "published": {"type": "integer", "description": "When, in nanoseconds since 1970, as the registry tells it."},
+            "locked": {"type": "boolean", "description": "Whether a lockfile names this version; missing when not."},
+        },
+        "required": ["registry", "kind", "name"],
+        "additionalProperties": false,
+    })
 }
 
 pub(super) fn network_so_far(_: &mut SchemaGenerator) -> Schema {
