@@ -15,13 +15,20 @@ use std::time::{Duration, Instant};
 
 use audit::Entry;
 use gate::Halted;
+use inspect::credentials::{Found, FoundKind};
+use inspect::{Report, Stack};
 use model::action::Principal;
-use model::egress::{AlertKind, Canary, GivenCredential, Placement, Secret, ToGateway, credentials_of};
+use model::egress::{
+    AlertKind, Canary, CredentialAlert, GivenCredential, Placement, Secret, ToGateway, credentials_of,
+};
 use model::event::Event;
-use model::redaction::is_looked_for;
+use model::redaction::{Form, forms_of, is_looked_for};
 use model::task::{Task, TaskState};
 use model::text::escape;
-use model::{Action, ActionId, EgressRule, Ending, Grant, OsText, Subject, TaskId, Timestamp};
+use model::{
+    Action, ActionId, ChangeKind, EgressRule, Ending, FileKind, Grant, OsText, Subject, TaskId, Timestamp,
+    WorkspacePath,
+};
 use sandbox::Watched;
 
 use crate::Engine;
@@ -33,6 +40,8 @@ use crate::store::{Freeze, Halt, Revocation, StoreError, StoredLease, Writer};
 
 /// The longest value: what looks for it has room for no more.
 const VALUE_MAX: usize = 16 << 10;
+/// How much of a changed file is looked at for canaries.
+const LOOKED_AT_MAX: u64 = 16 << 20;
 /// The signs of a stand-in: those of names of hosts, so that it is found in one too.
 const STAND_IN_SIGNS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 /// Ten random signs at a time.
@@ -349,6 +358,32 @@ impl Engine {
         self.config().canaries.iter().map(one).collect()
     }
 
+    /// Finds the canaries of a task in files that were changed. Of a large file the beginning is looked at.
+    pub(crate) fn canaries_in(
+        &self,
+        task: &TaskId,
+        report: &Report,
+        stack: &Stack,
+    ) -> Result<Vec<CanaryIn>, EngineError> {
+        let forms = |canary: &Canary| (canary.name.clone(), forms_of(canary.value.reveal().as_bytes()));
+        let canaries: Vec<(String, Vec<Form>)> = self.canaries(task).iter().map(forms).collect();
+        if canaries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (mut finder, mut found) = (stack.after(), Vec::new());
+        let written = report.changes.iter().filter(|change| change.kind != ChangeKind::Deleted);
+        for change in written.filter(|change| change.file == FileKind::File) {
+            let entry = finder.find(&change.path)?;
+            // What cannot be read is held back for that.
+            let text = entry.and_then(|entry| entry.read(LOOKED_AT_MAX).ok()).unwrap_or_default();
+            let is_in = |form: &Form| memchr::memmem::find(&text, &form.bytes).is_some();
+            if let Some((name, _)) = canaries.iter().find(|(_, forms)| forms.iter().any(is_in)) {
+                found.push(CanaryIn { path: change.path.clone(), name: name.clone() });
+            }
+        }
+        Ok(found)
+    }
+
     /// Says which credentials of a run have ended since this was asked last. What cannot be read has ended.
     pub(crate) fn watch(
         &self,
@@ -492,6 +527,26 @@ impl Engine {
     pub fn leases_of_task(&self, task: &Task) -> Result<Vec<StoredLease>, EngineError> {
         let open = self.store().read(|reader| reader.open_leases(None))?;
         Ok(open.into_iter().filter(|lease| lease.task == task.id).collect())
+    }
+}
+
+/// A canary that was written to a file.
+pub(crate) struct CanaryIn {
+    path: WorkspacePath,
+    name: String,
+}
+
+impl CanaryIn {
+    /// Returns it as what keeps the file back.
+    pub(crate) fn found(&self) -> Found {
+        let why = format!("it holds the canary `{}`", escape(&self.name));
+        Found { path: self.path.clone(), kind: FoundKind::File, why }
+    }
+
+    /// Returns the event that records it.
+    pub(crate) fn event(&self) -> Event {
+        let (kind, credential) = (AlertKind::CanaryKept, self.name.clone());
+        Event::CredentialAlert { alert: CredentialAlert { kind, credential, host: self.path.to_string() } }
     }
 }
 

@@ -24,7 +24,7 @@ use crate::checkpoint::holds_something;
 use crate::clock::now;
 use crate::config::GatewayProgram;
 use crate::credentials;
-use crate::credentials::{Lease, with_the_action};
+use crate::credentials::{CanaryIn, Lease, with_the_action};
 use crate::denials::Met;
 use crate::error::EngineError;
 use crate::holds::halted;
@@ -51,6 +51,8 @@ struct Looked {
     report: Report,
     held: Vec<inspect::Held>,
     host_edits: Vec<OsText>,
+    /// Canaries that were written to files.
+    canaries: Vec<Event>,
 }
 
 impl Engine {
@@ -148,7 +150,7 @@ impl Engine {
             |event: &Event| self.keep_told(about, &run, event, &stop).map_err(|error| chain(&error));
         let mut watch = || self.watch(about, &run, &mut ended, &stop);
         let execution = started.follow_watched(io, &mut record, &mut watch).map_err(EngineError::Sandbox)?;
-        let Looked { report: changes, held: inspection, host_edits } = self.look_at_layer(&run)?;
+        let Looked { report: changes, held: inspection, host_edits, canaries } = self.look_at_layer(&run)?;
         let evidence = Evidence {
             held: Some(report.held),
             probes: Some(report.probes),
@@ -160,7 +162,7 @@ impl Engine {
         let decision = stored.decision.ok_or_else(not_there)?;
         let met = self.after_run(&run, &stored.request.tool, &execution.observed, &changes)?;
         let held_back: Vec<HeldBack> = inspection.iter().map(inspect::Held::record).collect();
-        let looked = (&changes, held_back.as_slice(), &met);
+        let looked = (&changes, held_back.as_slice(), &met, canaries.as_slice());
         let receipt = self.record_end(about, &run, &execution, looked, evidence.clone())?;
         fail_point::reached("inspection: the end is on the record");
         Ok(Outcome::Finished(Box::new(Finished {
@@ -248,6 +250,9 @@ impl Engine {
         fail_point::reached("inspection: the layer is read");
         strip(&report, &upper)?;
         masks::report_credentials(&mut report, &stack)?;
+        let canaries = self.canaries_in(&run.task, &report, &stack)?;
+        masks::add(&mut report, canaries.iter().map(CanaryIn::found).collect());
+        let canaries = canaries.iter().map(CanaryIn::event).collect();
         let base = Tree::open(&run.start.base)?;
         let began = file_time(run.began);
         let below = Stack::new(Vec::new(), vec![base.clone()]);
@@ -262,7 +267,7 @@ impl Engine {
         let rules = self.accepting(Rules::built_in().clone(), &run.task)?;
         let held = inspect::inspect(stack, &report, &rules)?.held().to_vec();
         fail_point::reached("inspection: it is judged");
-        Ok(Looked { report, held, host_edits })
+        Ok(Looked { report, held, host_edits, canaries })
     }
 
     /// Sees to it that what was written to the repository of a linked worktree can be below later actions. It is kept with
@@ -286,7 +291,7 @@ impl Engine {
         about: &Subject,
         run: &Run,
         execution: &Execution,
-        (report, held_back, met): (&Report, &[HeldBack], &Met),
+        (report, held_back, met, canaries): (&Report, &[HeldBack], &Met, &[Event]),
         evidence: Evidence,
     ) -> Result<audit::Receipt, EngineError> {
         let output = self.keep_output(&run.task, &run.action, &execution.printed)?;
@@ -334,7 +339,8 @@ impl Engine {
         let own = |event| Entry { subject: about, event, time };
         let with_it = with_the_action(&execution.ending);
         let leases = self.ends_of(&run.action, &with_it)?;
-        let events = met.events().iter().chain(&void).chain([&ended, &inspected]).chain(&leases);
+        let events =
+            met.events().iter().chain(&void).chain([&ended, &inspected]).chain(canaries).chain(&leases);
         let entries: Vec<Entry<'_>> = events.map(own).chain(stage).chain([own(&torn_down)]).collect();
         let receipts = self.log.append_all(&entries, |writer| {
             if stage.is_some() {

@@ -7,6 +7,7 @@ use model::task::Task;
 use model::{ActionId, WorkspacePath};
 
 use crate::Engine;
+use crate::credentials::CanaryIn;
 use crate::error::EngineError;
 use crate::ignore_rules;
 use crate::masks;
@@ -75,6 +76,8 @@ impl Engine {
         let stack = self.stack(task, &layers)?;
         let mut report = layer::read(&stack, Bounds::default())?;
         masks::add(&mut report, self.made_credentials(&task.id, &stack)?);
+        let canaries = self.canaries_in(&task.id, &report, &stack)?;
+        masks::add(&mut report, canaries.iter().map(CanaryIn::found).collect());
         ignore_rules::mark(&mut report.changes, &self.base_of(task), &stack);
         if let Scope::ToApply { include_ignored } = scope {
             report

@@ -11,7 +11,7 @@ use gate::{
 };
 use model::event::Verdict::{Allow, Deny, Narrow, RequireApproval};
 use model::grant::{Network, WorkspaceAccess};
-use model::{ActionId, Bytes, FileKind, Grant, Timestamp};
+use model::{ActionId, Bytes, EgressRule, FileKind, Grant, Timestamp};
 
 const NEVER: &str = r#"forbid (principal, action == Action::"use-terminal", resource);"#;
 const ALL: &str = r#"@id("all") @reason("all") permit (principal, action, resource);"#;
@@ -448,4 +448,21 @@ fn a_policy_can_deny_what_the_shipped_one_lets_join() {
     assert_eq!(denied.record().rules, ["alone"]);
     let Decision::Narrow(narrowed) = with(r#"@obligation("narrow-network")"#) else { panic!("not narrowed") };
     assert_eq!(narrowed.grant().network, Network::Loopback);
+}
+
+#[test]
+fn a_rule_with_a_credential_asks_whether_that_may_be_used() {
+    let plain: EgressRule = "https://a.test/api/**".parse().expect("a rule");
+    let with = EgressRule { credential: Some("forge".to_owned()), ..plain.clone() };
+    let facts = Facts { egress: vec![plain.clone(), with.clone()], ..facts() };
+    let no = r#"forbid (principal, action == Action::"use-credential", resource) when { resource.name == "forge" };"#;
+    let gate = Gate::new(policy(&[ALL, &forbid("no-forge", "", no)]));
+    let decide = |rule: &EgressRule| {
+        let network = Network::Egress([rule.clone()].into());
+        gate.decide(parse(request(user(), run(&["make"])), Grant { network, ..grant() }), &facts)
+    };
+    let denied = decide(&with);
+    assert!(matches!(denied, Decision::Deny(_)));
+    assert_eq!(denied.record().rules, ["no-forge"]);
+    assert!(matches!(decide(&plain), Decision::Allow(_)));
 }

@@ -312,6 +312,8 @@ fn a_canary_on_its_way_out_freezes_the_task_and_ends_what_it_has() {
     let forge = Forge::new("variable = \"FORGE_VALUE\"\n[canary]\nvariables = [\"BACKUP_TOKEN\"]\n");
     let first = forge.run(&["run", "--", "sh", "-c", "echo $BACKUP_TOKEN > kept; echo $BACKUP_TOKEN"]);
     assert_eq!(first.out.trim().len(), 32, "{first:?}");
+    let held = forge.bench.json(&["diff", "--json"])["held_back"].clone();
+    assert!(held.to_string().contains("the canary `BACKUP_TOKEN`"), "{held}");
     let other = forge.named("other|/$BACKUP_TOKEN");
     let script = format!("{CLIENT}\nimport time\ntime.sleep(60)\n");
     let began = Instant::now();
@@ -338,7 +340,9 @@ fn a_canary_on_its_way_out_freezes_the_task_and_ends_what_it_has() {
         "{after:?}"
     );
     let record = forge.record();
-    assert!(record["credential-alert"][0].contains("\"kind\":\"canary\""), "{record:?}");
+    let kinds = ["\"kind\":\"canary-kept\"", "\"kind\":\"canary\""];
+    let alerts = &record["credential-alert"];
+    assert!(alerts.iter().zip(kinds).all(|(alert, kind)| alert.contains(kind)), "{alerts:?}");
     assert_eq!(record["task-frozen"].len(), 1, "{record:?}");
     assert!(record["credential-ended"][0].contains("canary"), "{record:?}");
 }

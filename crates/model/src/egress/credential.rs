@@ -112,7 +112,7 @@ pub struct CredentialAlert {
     pub kind: AlertKind,
     /// The credential, or the variable of a canary.
     pub credential: String,
-    /// The host that was asked, as it was given; as foreign as all that comes from inside.
+    /// The host that was asked, as it was given, or the file; as foreign as all that comes from inside.
     pub host: String,
 }
 
@@ -126,6 +126,8 @@ pub enum AlertKind {
     StandInElsewhere,
     /// A canary was on its way out; it was refused.
     Canary,
+    /// A canary was written to a file, which is held back.
+    CanaryKept,
 }
 
 impl AlertKind {
@@ -135,6 +137,7 @@ impl AlertKind {
             Self::ValueCameBack => "value-came-back",
             Self::StandInElsewhere => "stand-in-elsewhere",
             Self::Canary => "canary",
+            Self::CanaryKept => "canary-kept",
         }
     }
 }
@@ -154,6 +157,9 @@ impl fmt::Display for CredentialAlert {
                     f,
                     "what stands for the credential `{credential}` was on its way to `{host}`; it was refused"
                 )
+            }
+            AlertKind::CanaryKept => {
+                write!(f, "the canary `{credential}` is in the file `{host}`, which is held back")
             }
             AlertKind::Canary => {
                 write!(f, "the canary `{credential}` was on its way to `{host}`; it was refused")

@@ -304,7 +304,7 @@ fn network_use() -> Json {
             "untold": COUNT(),
             "restarts": COUNT(),
             "alerts": {"type": "array", "description": "What a person should hear of credentials.", "items": object(json!({
-                "kind": {"enum": ["value-came-back", "stand-in-elsewhere", "canary"]},
+                "kind": {"enum": ["value-came-back", "stand-in-elsewhere", "canary", "canary-kept"]},
                 "credential": {"type": "string", "description": "The credential, or the variable of a canary."},
                 "host": {"type": "string", "description": "The host that was asked."},
             }))},
