@@ -66,6 +66,13 @@ pub const FOR_BENCH: &[Package] = &[
     package("crun", Program("crun"), "the quickest container runtime"),
     package("time", Program("time"), "reports the peak memory of another program"),
     package("git", Program("git"), "`git worktree add` is what a fork is compared with"),
+    package("squid", Program("squid"), "a forward proxy, which the gateway is compared with"),
+    package("tinyproxy", Program("tinyproxy"), "a small forward proxy, which the gateway is compared with"),
+    package(
+        "slirp4netns",
+        Program("slirp4netns"),
+        "a network for containers, which the gateway is compared with",
+    ),
 ];
 
 /// What the virtual machine needs. Its kernel is downloaded and only unpacked.

@@ -6,6 +6,7 @@
 //! Leaves to others: whether a figure is good enough. No test fails because a machine was slow.
 
 pub mod contest;
+pub mod egress;
 pub mod engine;
 pub mod figures;
 pub mod machine;
@@ -71,7 +72,7 @@ pub fn run(repo: &Repo, options: &Options) -> Result<()> {
     let user = if is_root() { Some(Ordinary::ready(repo)?) } else { None };
     let place = Place { fumehood, scratch: scratch.path().to_owned(), user };
     let machine = machine::line(repo)?;
-    for name in starts::NAMES.iter().chain(engine::NAMES).chain(work::NAMES) {
+    for name in starts::NAMES.iter().chain(engine::NAMES).chain(work::NAMES).chain(egress::NAMES) {
         if options.only.is_empty() || options.only.iter().any(|only| only == name) {
             let mut contest = contest(repo, &place, name)?;
             contest.rounds = (contest.rounds / options.quick.max(1)).max(1);
@@ -91,6 +92,7 @@ fn contest<'a>(repo: &Repo, place: &'a Place, name: &str) -> Result<Contest<'a>>
     starts::contest(place, name)
         .or_else(|| engine::contest(repo, place, name))
         .or_else(|| work::contest(repo, place, name))
+        .or_else(|| egress::contest(repo, place, name))
         .with_context(|| format!("there is no contest `{name}`"))?
 }
 
