@@ -132,7 +132,7 @@ impl Engine {
         permit: Permit,
         io: Io,
     ) -> Result<Outcome, EngineError> {
-        let (started, report) = match self.start(about, &run, prepared, permit) {
+        let (started, report) = match self.start(about, &run, prepared, permit, &io) {
             Ok(Ok(started)) => started,
             Ok(Err(error)) => {
                 return self.not_started(about, run.action.clone(), &error).map(Outcome::NotStarted);
@@ -193,6 +193,7 @@ impl Engine {
         run: &Run,
         prepared: Prepared,
         permit: Permit,
+        io: &Io,
     ) -> Result<Result<(Started, Built), SandboxError>, EngineError> {
         let report = prepared.report().clone();
         let starter = run.starter_now()?;
@@ -203,7 +204,7 @@ impl Engine {
             run.leases.iter().try_for_each(|lease| lease.write(writer, &run.task, &run.action))
         })?;
         fail_point::reached("run: the start is on the record");
-        let permit = match prepared.start(permit) {
+        let permit = match prepared.start(permit, io.controller.as_ref()) {
             Ok(started) => return Ok(Ok((started, report))),
             Err(Unstarted::Failed(error)) => return Ok(Err(error)),
             Err(Unstarted::Gone(permit)) => *permit,
@@ -215,7 +216,10 @@ impl Engine {
         };
         let report = another.report().clone();
         self.record_start(about, run, &report, &[], |writer, _| may(writer))?;
-        Ok(another.start(permit).map(|started| (started, report)).map_err(SandboxError::from))
+        Ok(another
+            .start(permit, io.controller.as_ref())
+            .map(|started| (started, report))
+            .map_err(SandboxError::from))
     }
 
     /// Records that a sandbox stands, with the gateway and the credentials that it has, in one durable step.

@@ -1,9 +1,9 @@
-//! Requests to a running command from other threads: signals, stops and window sizes.
+//! What other threads ask of a running command: signals and stops; and the size of the user's terminal.
 
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -17,13 +17,6 @@ pub enum Request {
     Stop,
     /// End everything now.
     Kill,
-    /// The user's terminal has another size.
-    Resize {
-        /// Lines.
-        rows: u16,
-        /// Columns.
-        columns: u16,
-    },
 }
 
 /// How far the command is that is asked.
@@ -56,6 +49,8 @@ struct Shared {
     wake_up: OwnedFd,
     /// The phase, as its number.
     phase: AtomicU8,
+    /// The size of the user's terminal: lines in the upper half, columns in the lower; 0 is none.
+    size: AtomicU32,
 }
 
 /// Makes both ends.
@@ -64,7 +59,8 @@ struct Shared {
 /// When no descriptor can be had.
 pub fn controller() -> std::io::Result<(Handle, Controller)> {
     let wake_up = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let shared = Arc::new(Shared { wake_up, phase: AtomicU8::new(Phase::Waiting as u8) });
+    let shared =
+        Arc::new(Shared { wake_up, phase: AtomicU8::new(Phase::Waiting as u8), size: AtomicU32::new(0) });
     let (sender, receiver) = channel();
     let handle = Handle { requests: sender, shared: Arc::clone(&shared) };
     Ok((handle, Controller { requests: receiver, shared, on_start: None }))
@@ -74,9 +70,20 @@ impl Handle {
     /// Asks. When the command has ended already, nobody hears it, and that is fine.
     pub fn ask(&self, request: Request) {
         if self.requests.send(request).is_ok() {
-            // A full counter is awake already.
-            let _ = rustix::io::write(&self.shared.wake_up, &1u64.to_ne_bytes());
+            self.wake();
         }
+    }
+
+    /// Says how many lines and columns the user's terminal has. The command's has as many when it starts, and is changed
+    /// while it runs.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        self.shared.size.store(u32::from(rows) << 16 | u32::from(columns), Ordering::Release);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        // A full counter is awake already.
+        let _ = rustix::io::write(&self.shared.wake_up, &1u64.to_ne_bytes());
     }
 
     /// Tells how far the command is.
@@ -103,6 +110,13 @@ impl Controller {
         if let Some(work) = self.on_start.take() {
             work();
         }
+    }
+
+    /// Returns the lines and columns of the user's terminal, when they are known.
+    pub(crate) fn size(&self) -> Option<(u16, u16)> {
+        let size = self.shared.size.load(Ordering::Acquire);
+        let half = |bits: u32| u16::try_from(bits & 0xffff).unwrap_or(u16::MAX);
+        (size != 0).then(|| (half(size >> 16), half(size)))
     }
 
     pub(crate) fn wake_up(&self) -> BorrowedFd<'_> {

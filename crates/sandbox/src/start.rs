@@ -13,6 +13,7 @@ use launcher::message::ToSandbox;
 use launcher::wire;
 use model::{Action, Grant, OsText};
 
+use crate::control::Controller;
 use crate::error::SandboxError;
 use crate::fail_point;
 use crate::native::Prepared;
@@ -47,12 +48,14 @@ impl Prepared {
     /// # Errors
     /// When the permit grants something else than the sandbox was built for, the sandbox has been ended, or the command
     /// cannot be told to it. Nothing was started then.
-    pub fn start(self, permit: Permit) -> Result<Started, Unstarted> {
+    pub fn start(self, permit: Permit, controller: Option<&Controller>) -> Result<Started, Unstarted> {
         if *permit.grant() != self.grant {
             return Err(SandboxError::OtherGrant.into());
         }
         let program = Program::of(&permit.action().request().tool);
         let message = self.start_message(permit.action(), &program);
+        // A program asks for the size of its terminal at once.
+        controller.into_iter().for_each(|controller| self.size_terminal(controller));
         match wire::send(&self.control, &message, &[]) {
             Ok(()) => {}
             // One packet is taken whole or not at all, and nobody is there to take it.
@@ -64,6 +67,13 @@ impl Prepared {
         let (action, grant) = permit.spend().into_parts();
         fail_point::reached("run: the command is told to start");
         Ok(Started { prepared: self, action, grant, input: program.input, at: Instant::now() })
+    }
+
+    /// Gives the command's terminal the size of the user's; the kernel tells the command when that is another than before.
+    pub(crate) fn size_terminal(&self, controller: &Controller) {
+        if let (Some(terminal), Some((rows, columns))) = (&self.streams.terminal, controller.size()) {
+            crate::terminal::resize(terminal, rows, columns);
+        }
     }
 
     fn start_message(&self, action: &Action, program: &Program) -> ToSandbox {

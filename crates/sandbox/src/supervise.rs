@@ -135,7 +135,7 @@ impl Prepared {
     /// When the permit grants something else than the sandbox was built for, or the sandbox is lost.
     pub fn run(self, permit: Permit, mut io: Io) -> Result<Execution, SandboxError> {
         io.about_to_start();
-        self.start(permit)?.follow(io, &mut |_| Ok(()))
+        self.start(permit, io.controller.as_ref())?.follow(io, &mut |_| Ok(()))
     }
 
     /// Takes out what has to be kept, and looks whether anything is left of the sandbox.
@@ -433,6 +433,7 @@ impl<'a> Running<'a> {
 
     fn obey_requests(&mut self) -> Result<(), SandboxError> {
         let Some(controller) = &self.controller else { return Ok(()) };
+        self.prepared.size_terminal(controller);
         for request in controller.requests() {
             match request {
                 Request::Signal(signal) => {
@@ -448,11 +449,6 @@ impl<'a> Running<'a> {
                 Request::Kill => {
                     self.end(Ending::Stopped);
                     return Ok(());
-                }
-                Request::Resize { rows, columns } => {
-                    if let Some(terminal) = &self.prepared.streams.terminal {
-                        crate::terminal::resize(terminal, rows, columns);
-                    }
                 }
             }
         }

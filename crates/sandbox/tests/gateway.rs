@@ -37,7 +37,7 @@ fn recorded(bench: &Bench, script: &str, mut fails: impl FnMut(&Event) -> bool) 
         events.push(event.clone());
         Ok(())
     };
-    let started = prepared.start(bench.permit(python(script))).expect("starts");
+    let started = prepared.start(bench.permit(python(script)), None).expect("starts");
     let execution = started.follow(silent(), &mut record).expect("a run");
     (Run(execution), events)
 }
@@ -347,7 +347,8 @@ fn a_network_with_a_gateway_is_given_to_nobody() {
 fn what_reaches_nothing_costs_nobody_a_gateway() {
     let told = Arc::new(Mutex::new(0));
     let bench = Bench::new();
-    let started = bench.prepare().expect("holds").start(bench.permit(python("print(1)"))).expect("starts");
+    let started =
+        bench.prepare().expect("holds").start(bench.permit(python("print(1)")), None).expect("starts");
     let count = Arc::clone(&told);
     let mut record = move |_: &Event| {
         *count.lock().expect("nobody panicked") += 1;

@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::sync::{Arc, Mutex};
 
-use engine::{Engine, Io, Order, Outcome, Request, Sink, controller};
+use engine::{Engine, Io, Order, Outcome, Sink, controller};
 use model::ActionId;
 use model::task::Task;
 use rustix::fs::{major, minor};
@@ -51,7 +51,7 @@ pub(super) fn launch(
         }
     });
     if let Some((rows, columns)) = terminal::size().filter(|_| streams.terminal) {
-        handle.ask(Request::Resize { rows, columns });
+        handle.resize(rows, columns);
     }
     let io = Io {
         stdin: if streams.stdin { own_stdin()? } else { None },

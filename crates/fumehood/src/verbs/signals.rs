@@ -107,7 +107,7 @@ fn obey(answer: Answer, signal: i32, to: &Handle, lines: &Lines) {
         Answer::Ask(request) => to.ask(request),
         Answer::Resize => {
             if let Some((rows, columns)) = terminal::size() {
-                to.ask(Request::Resize { rows, columns });
+                to.resize(rows, columns);
             }
         }
         Answer::Tell => drop(lines.say(STILL_LOOKING)),
