@@ -462,3 +462,55 @@ async fn of_python_wheels_come_and_nothing_that_is_built_first() {
     assert_eq!(bench.reason("/files/ab/own_x-1.0-py3-none-any.whl").await, "comes");
     assert_eq!(bench.reason("/files/ab/own_x-1.2-py3-none-any.whl").await, "package-digest");
 }
+
+/// A repository of Debian packages with one suite: a package as its index says, and one that is not.
+fn debian() -> Files {
+    let one = |name: &str, content: &[u8]| {
+        format!(
+            "Package: {name}\nVersion: 1:1.0-1\nFilename: pool/{name}_1.0-1_amd64.deb\nSHA256: {}\n",
+            hex(&digest::SHA256, content)
+        )
+    };
+    let mut index = GzEncoder::new(Vec::new(), Compression::fast());
+    index.write_all([one("hello", CRATE), one("changed", CRATE)].join("\n").as_bytes()).expect("packs");
+    let file = |name: &str, content: &[u8]| {
+        (
+            format!("/debian/pool/{name}_1.0-1_amd64.deb"),
+            ("application/vnd.debian.binary-package", content.to_vec()),
+        )
+    };
+    [
+        (
+            "/debian/dists/stable/main/binary-amd64/Packages.gz".to_owned(),
+            ("application/gzip", index.finish().expect("packs")),
+        ),
+        ("/debian/dists/stable/InRelease".to_owned(), ("text/plain", b"Suite: stable".to_vec())),
+        file("hello", CRATE),
+        file("changed", TAMPERED),
+        file("unlisted", CRATE),
+    ]
+    .into()
+}
+
+#[tokio::test]
+async fn of_debian_packages_come_that_are_what_the_index_of_a_named_suite_says() {
+    let suites = ["stable/main".to_owned()].into();
+    let own = Registry {
+        suites,
+        deny: ["denied".parse().expect("a pattern")].into(),
+        ..registry(RegistryKind::Debian, "/debian")
+    };
+    let bench = Bench::new(own, Known::default(), debian()).await;
+    for (path, reason) in [
+        ("/debian/dists/stable/InRelease", "comes"),
+        ("/debian/dists/stable/main/binary-amd64/Packages.gz", "comes"),
+        ("/debian/pool/hello_1.0-1_amd64.deb", "comes"),
+        ("/debian/pool/changed_1.0-1_amd64.deb", "package-digest"),
+        ("/debian/pool/unlisted_1.0-1_amd64.deb", "package-unlisted"),
+        ("/debian/pool/denied_1.0-1_amd64.deb", "package-denied"),
+        ("/debian/dists/testing/InRelease", "package-path"),
+        ("/debian/pool/hello_1.0-1.dsc", "package-path"),
+    ] {
+        assert_eq!(bench.reason(path).await, reason, "{path}");
+    }
+}

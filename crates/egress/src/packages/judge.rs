@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use model::egress::{Checksum, Lockfile, NamePattern, Registry, Unlisted};
+use model::egress::{Checksum, Lockfile, NamePattern, Registry, RegistryKind, Unlisted};
 use model::text::escape;
 use model::units::{Timestamp, display_duration};
 
@@ -34,7 +34,10 @@ pub(crate) fn name(registry: &Registry, known: &Known, name: &str) -> Result<(),
     }
     let listed = registry.known.iter().chain(&registry.allow).filter_map(NamePattern::only);
     let needs = format!("a person who looked at it adds it to `known` of [registry.{own}]");
-    if let Some(like) = known.names(*kind).chain(listed).find(|used| alike(used, name)) {
+    // The names of Debian are given by its own people, and many of them are near each other: `libfoo1`, `libfoo2`.
+    let told_apart = *kind != RegistryKind::Debian;
+    let mut used = known.names(*kind).chain(listed).filter(|_| told_apart);
+    if let Some(like) = used.find(|used| alike(used, name)) {
         return refuse(
             "package-look-alike",
             format!("`{name}` looks like `{like}`, which is used here: {needs}"),
@@ -153,7 +156,7 @@ fn refuse(reason: &'static str, why: String) -> Result<(), Refusal> {
 
 #[cfg(test)]
 mod tests {
-    use model::egress::{Locked, RegistryKind};
+    use model::egress::Locked;
 
     use super::*;
 

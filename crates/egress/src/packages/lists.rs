@@ -8,7 +8,7 @@ use http::{Method, StatusCode, header, response};
 use model::egress::{Registry, RegistryKind};
 use model::text::escape;
 
-use super::protocol::releases;
+use super::protocol::listed;
 use super::release::Release;
 use super::request::PYPI_JSON;
 use super::{cargo, template::Template};
@@ -92,7 +92,7 @@ impl Exchange for List {
         let read = match self.kind {
             RegistryKind::Cargo => true,
             RegistryKind::Pypi => form.starts_with(PYPI_JSON),
-            RegistryKind::Npm => false,
+            RegistryKind::Npm | RegistryKind::Debian => false,
         };
         self.form = read.then_some(form);
         Ok(if read { Reading::Whole { bytes_max: LIST_MAX } } else { Reading::Pass })
@@ -100,12 +100,16 @@ impl Exchange for List {
 
     fn whole(&mut self, body: Bytes) -> Result<Bytes, Refusal> {
         let Some(form) = &self.form else { return Ok(Bytes::new()) };
-        let read =
-            releases(self.kind, &self.name, form, &body).map_err(|why| unreadable(&self.name, &why))?;
-        let mut listed = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
-        listed.insert(self.name.clone(), Arc::new(read));
+        let read = listed(self.kind, &self.name, form, &body).map_err(|why| unreadable(&self.name, &why))?;
+        keep(&self.listed, read);
         Ok(body)
     }
+}
+
+/// Keeps what was listed; of a name that was listed before, in the place of that.
+pub(crate) fn keep(all: &Listed, read: BTreeMap<String, Vec<Release>>) {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    all.extend(read.into_iter().map(|(name, releases)| (name, Arc::new(releases))));
 }
 
 /// Reads an answer that is no list and no file, to leave it out.

@@ -10,6 +10,7 @@
 mod alike;
 mod archive;
 mod cargo;
+mod debian;
 mod file;
 mod judge;
 mod lists;

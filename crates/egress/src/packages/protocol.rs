@@ -1,15 +1,19 @@
 //! What the protocols have in common: requests ask what a registry says of itself, what it has of a package, or for a file.
 
+use std::collections::BTreeMap;
+
 use model::egress::{Place, Registry, RegistryKind};
 
 use super::release::Release;
-use super::{cargo, npm, pypi};
+use super::{cargo, debian, npm, pypi};
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Asks {
     /// What the registry says of itself.
     Settings,
+    /// What it has of many packages, which its client reads.
+    Index,
     /// What it has of a package; the name is as compared.
     List(String),
     /// A file.
@@ -21,7 +25,7 @@ pub(crate) enum Asks {
 pub(crate) struct FileAsked {
     /// The name of the package, as compared.
     pub(crate) name: String,
-    /// The name as the registry lists it.
+    /// What the registry lists it under: its name, and of Debian the architecture.
     pub(crate) spelled: String,
     /// The version.
     pub(crate) version: String,
@@ -37,6 +41,7 @@ pub(crate) fn asks(registry: &Registry, at: &Place, path: &str) -> Option<Asks> 
         |place: &Place| Some(place).filter(|place| place.is_beside(at)).and_then(|place| place.below(path));
     let lists = below(&registry.index);
     match registry.kind {
+        RegistryKind::Debian => lists.and_then(|below| debian::asks(registry, below)),
         RegistryKind::Cargo => lists.and_then(cargo::lists),
         RegistryKind::Npm => {
             lists.and_then(npm::lists).or_else(|| registry.places().filter_map(below).find_map(npm::file))
@@ -47,25 +52,29 @@ pub(crate) fn asks(registry: &Registry, at: &Place, path: &str) -> Option<Asks> 
     }
 }
 
-/// Returns where a registry lists what it has of a package, as it spells its name, below its index, and which form says most.
-pub(crate) fn list(kind: RegistryKind, spelled: &str) -> (String, Option<&'static str>) {
-    match kind {
-        RegistryKind::Cargo => (cargo::list(spelled), None),
-        RegistryKind::Npm => (spelled.to_owned(), Some("application/json")),
-        RegistryKind::Pypi => (format!("{spelled}/"), Some(pypi::ACCEPT)),
+/// Returns where a registry lists what it has of a package, below its index, and which form says most. Of Debian that is an
+/// index of many packages for each suite.
+pub(crate) fn lists(registry: &Registry, spelled: &str) -> (Vec<String>, Option<&'static str>) {
+    match registry.kind {
+        RegistryKind::Cargo => (vec![cargo::list(spelled)], None),
+        RegistryKind::Npm => (vec![spelled.to_owned()], Some("application/json")),
+        RegistryKind::Pypi => (vec![format!("{spelled}/")], Some(pypi::ACCEPT)),
+        RegistryKind::Debian => (debian::lists(registry, spelled), None),
     }
 }
 
-/// Reads what a registry lists of a package.
-pub(crate) fn releases(
+/// Reads what a registry lists, by the names of packages.
+pub(crate) fn listed(
     kind: RegistryKind,
     name: &str,
     form: &str,
     body: &[u8],
-) -> Result<Vec<Release>, String> {
+) -> Result<BTreeMap<String, Vec<Release>>, String> {
+    let one = |read: Vec<Release>| BTreeMap::from([(name.to_owned(), read)]);
     match kind {
-        RegistryKind::Cargo => cargo::releases(name, body),
-        RegistryKind::Npm => npm::releases(name, body),
-        RegistryKind::Pypi => pypi::releases(name, form, body),
+        RegistryKind::Cargo => cargo::releases(name, body).map(one),
+        RegistryKind::Npm => npm::releases(name, body).map(one),
+        RegistryKind::Pypi => pypi::releases(name, form, body).map(one),
+        RegistryKind::Debian => debian::releases(body),
     }
 }

@@ -71,7 +71,7 @@ fn accepts(headers: &HeaderMap, kind: RegistryKind) -> &'static str {
         RegistryKind::Pypi if asked(PYPI_JSON) => {
             "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.01, */*;q=0.01"
         }
-        RegistryKind::Cargo | RegistryKind::Npm | RegistryKind::Pypi => "*/*",
+        RegistryKind::Cargo | RegistryKind::Npm | RegistryKind::Pypi | RegistryKind::Debian => "*/*",
     }
 }
 

@@ -19,6 +19,9 @@ use crate::attempts::now;
 use crate::http::Host;
 use crate::http::hook::{Asked, Exchange, Hook, Later};
 
+/// The code of what a registry does not list.
+const UNLISTED: &str = "package-unlisted";
+
 /// One registry.
 #[derive(Debug)]
 pub(crate) struct Shelf {
@@ -56,6 +59,10 @@ impl Shelf {
             Asks::Settings => {
                 let (registry, downloads) = (self.registry.clone(), self.downloads.clone());
                 Ok(Box::new(Settings { registry, downloads, method }))
+            }
+            Asks::Index => {
+                let (name, listed) = (String::new(), self.listed.clone());
+                Ok(Box::new(List { kind, name, listed, method, form: None }))
             }
             Asks::List(name) => {
                 asked.notes.package(self.told(&name));
@@ -117,19 +124,35 @@ impl Shelf {
         said.iter().find(|release| is_of(release, of)).cloned().ok_or_else(|| {
             let file = of.file.as_deref().unwrap_or(&of.version);
             let why = format!("the registry lists no `{}` of {}", escape(file), of.name);
-            Refusal::new("package-unlisted", why)
+            Refusal::new(UNLISTED, why)
         })
     }
 
+    /// Asks for what the registry lists of a package: of several lists until one has the file.
     async fn list(&self, asked: &Asked<'_>, of: &FileAsked) -> Result<Arc<Vec<Release>>, Refusal> {
-        let (below, accept) = protocol::list(self.registry.kind, &of.spelled);
-        let answer = self.get(asked, &below, accept).await?;
-        let (head, body) = answer.into_parts();
-        lists::is_plain(&head)?;
-        let read = protocol::releases(self.registry.kind, &of.name, &lists::form(&head), &body);
-        let read = Arc::new(read.map_err(|why| lists::unreadable(&of.name, &why))?);
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner).insert(of.name.clone(), read.clone());
-        Ok(read)
+        let (lists, accept) = protocol::lists(&self.registry, &of.spelled);
+        let (mut found, mut had, only) = (Arc::default(), String::new(), lists.len() == 1);
+        for below in lists {
+            // The second form of a list that was had says the same.
+            if below.rsplit_once('.').is_some_and(|(stem, _)| stem == had) && !only {
+                continue;
+            }
+            let answer = match self.get(asked, &below, accept).await {
+                Err(refusal) if refusal.reason == UNLISTED && !only => continue,
+                answer => answer?,
+            };
+            had = below.rsplit_once('.').map(|(stem, _)| stem.to_owned()).unwrap_or_default();
+            let (head, body) = answer.into_parts();
+            lists::is_plain(&head)?;
+            let read = protocol::listed(self.registry.kind, &of.name, &lists::form(&head), &body);
+            lists::keep(&self.listed, read.map_err(|why| lists::unreadable(&of.name, &why))?);
+            let said = self.listed.lock().unwrap_or_else(PoisonError::into_inner).get(&of.name).cloned();
+            found = said.unwrap_or_default();
+            if found.iter().any(|release| is_of(release, of)) {
+                break;
+            }
+        }
+        Ok(found)
     }
 
     /// Asks the index for something.
@@ -149,7 +172,7 @@ impl Shelf {
             self.registry.name,
             answer.status()
         );
-        Err(Refusal::new("package-unlisted", why))
+        Err(Refusal::new(UNLISTED, why))
     }
 
     fn told(&self, name: &str) -> PackageUse {

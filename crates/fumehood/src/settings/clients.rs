@@ -1,4 +1,4 @@
-//! Registries as the caller's own clients are told of them: cargo, npm and pip.
+//! Registries as the caller's own clients are told of them: cargo, npm, pip and apt.
 //!
 //! Guarantees: only files of the caller and of the machine are read, never one of a repository; one that others could have
 //! written says nothing, and neither does what is not understood. Keys and passwords are left where they are.
@@ -22,6 +22,8 @@ pub struct ClientRegistry {
     pub index: Sourced<Place>,
     /// The names that the client asks for there and nowhere else; when there is none, it asks for all others.
     pub only: BTreeSet<NamePattern>,
+    /// Of Debian: the suites with their components.
+    pub suites: BTreeSet<String>,
 }
 
 /// The tables of cargo's settings that replace where crates come from (the cargo book, "Source replacement").
@@ -62,8 +64,75 @@ pub(super) fn found(environment: &Environment) -> Vec<ClientRegistry> {
         first(None, read(cargo, cargo_source)),
         first(variable(RegistryKind::Npm, ["npm_config_registry", "NPM_CONFIG_REGISTRY"]), npm),
         first(variable(RegistryKind::Pypi, ["PIP_INDEX_URL", "UV_DEFAULT_INDEX"]), pip),
+        apt(),
     ]
     .concat()
+}
+
+/// Reads the sources of apt of the machine, which are its own and no caller's.
+fn apt() -> Vec<ClientRegistry> {
+    let listed = std::fs::read_dir("/etc/apt/sources.list.d").into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
+    files.push("/etc/apt/sources.list".into());
+    files.sort();
+    let mut found = Vec::<ClientRegistry>::new();
+    for path in files {
+        let is = |ending: &str| path.extension().is_some_and(|own| own == ending);
+        let text = || text_of(&path).unwrap_or_default();
+        let said = match (is("sources"), is("list")) {
+            (true, _) => apt_paragraphs(&text()),
+            (_, true) => apt_lines(&text()),
+            _ => Vec::new(),
+        };
+        for (value, suite) in said {
+            match found.iter_mut().find(|one| one.index.value == value) {
+                Some(one) => drop(one.suites.insert(suite)),
+                None => found.push(ClientRegistry {
+                    kind: RegistryKind::Debian,
+                    index: Sourced { value, origin: Origin::Client(path.clone()) },
+                    only: BTreeSet::new(),
+                    suites: [suite].into(),
+                }),
+            }
+        }
+    }
+    found
+}
+
+/// Reads sources line by line: `deb [OPTIONS] ADDRESS SUITE COMPONENT…` (sources.list(5)).
+fn apt_lines(text: &str) -> Vec<(Place, String)> {
+    let lines = text.lines().filter_map(|line| line.trim().strip_prefix("deb "));
+    let one = |line: &str| {
+        let line = line.trim();
+        let rest = if line.starts_with('[') { line.split_once(']')?.1 } else { line };
+        let mut words = rest.split_ascii_whitespace();
+        let (place, suite) = (place(words.next()?)?, words.next()?);
+        Some(words.map(|component| (place.clone(), format!("{suite}/{component}"))).collect::<Vec<_>>())
+    };
+    lines.filter_map(one).flatten().collect()
+}
+
+/// Reads sources as paragraphs of `Key: words` (sources.list(5), "deb822-style format").
+fn apt_paragraphs(text: &str) -> Vec<(Place, String)> {
+    let plain: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    let paragraphs = plain.join("\n");
+    let words = |paragraph: &str, key: &str| {
+        let line =
+            paragraph.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':').map(str::to_owned));
+        line.unwrap_or_default().split_ascii_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut all = Vec::new();
+    for paragraph in
+        paragraphs.split("\n\n").filter(|one| words(one, "Types").iter().any(|kind| kind == "deb"))
+    {
+        for place in words(paragraph, "URIs").iter().filter_map(|address| place(address)) {
+            for suite in words(paragraph, "Suites") {
+                let of = |component: String| (place.clone(), format!("{suite}/{component}"));
+                all.extend(words(paragraph, "Components").into_iter().map(of));
+            }
+        }
+    }
+    all
 }
 
 fn of_variable(environment: &Environment, kind: RegistryKind, name: &'static str) -> Option<ClientRegistry> {
@@ -72,6 +141,7 @@ fn of_variable(environment: &Environment, kind: RegistryKind, name: &'static str
         kind,
         index: Sourced { value, origin: Origin::Environment(name) },
         only: BTreeSet::new(),
+        suites: BTreeSet::new(),
     })
 }
 
@@ -87,7 +157,7 @@ fn read(files: impl Iterator<Item = PathBuf>, says: fn(&str) -> Vec<Said>) -> Ve
         let said = text_of(&path).map(|text| says(&text)).unwrap_or_default();
         let with = move |Said { kind, index, only }| {
             let index = Sourced { value: index, origin: Origin::Client(path.clone()) };
-            ClientRegistry { kind, index, only }
+            ClientRegistry { kind, index, only, suites: BTreeSet::new() }
         };
         said.into_iter().map(with).collect::<Vec<_>>()
     };
@@ -193,6 +263,23 @@ mod tests {
         assert_eq!(
             shown(&pip_indexes("[global]\nindex_url: https://a.test/simple/\n#index-url=https://b.test\n")),
             ["pypi https://a.test/simple []"]
+        );
+    }
+
+    #[test]
+    fn sources_of_apt_are_read_in_both_forms() {
+        let shown = |said: Vec<(Place, String)>| {
+            said.iter().map(|(place, suite)| format!("{place} {suite}")).collect::<Vec<_>>()
+        };
+        let lines = "# deb http://x.test/debian stable main\ndeb [arch=amd64] http://a.test/debian stable main contrib\ndeb-src http://a.test/debian stable main\ndeb http://a.test/flat ./\n";
+        assert_eq!(
+            shown(apt_lines(lines)),
+            ["http://a.test/debian stable/main", "http://a.test/debian stable/contrib"]
+        );
+        let text = "Types: deb\n# x\nURIs: http://a.test/debian\nSuites: stable stable-updates\nComponents: main\n\nTypes: deb-src\nURIs: http://b.test\nSuites: s\nComponents: m\n";
+        assert_eq!(
+            shown(apt_paragraphs(text)),
+            ["http://a.test/debian stable/main", "http://a.test/debian stable-updates/main"]
         );
     }
 

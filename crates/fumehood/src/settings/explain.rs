@@ -92,6 +92,7 @@ fn registry_part(part: &RegistrySetting) -> (&'static str, String) {
         RegistrySetting::Kind(kind) => ("kind", kind.to_string()),
         RegistrySetting::Index(index) => ("index", index.to_string()),
         RegistrySetting::Downloads(places) => ("downloads", all(places)),
+        RegistrySetting::Suites(suites) => ("suites", all(suites)),
         RegistrySetting::Inside(inside) => ("inside", all(inside)),
         RegistrySetting::Repositories(some) => {
             ("repositories", all(&some.iter().map(|at| at.to_string_lossy()).collect::<Vec<_>>()))

@@ -121,6 +121,8 @@ pub enum RegistrySetting {
     Index(Place),
     /// More places from which it gives files.
     Downloads(Vec<Place>),
+    /// Of Debian: the suites with their components.
+    Suites(Vec<String>),
     /// Networks that its hosts may lead to though they are not public.
     Inside(Vec<ipnet::IpNet>),
     /// The directories for whose repositories it is; without it for all.
@@ -544,7 +546,7 @@ pub(super) const REGISTRY: &[Key<RegistrySetting>] = &[
     Key {
         name: "kind",
         form: Form::RegistryKind,
-        about: "What it speaks: cargo, npm or pypi.",
+        about: "What it speaks: cargo, npm, pypi or debian.",
         make: |value| value.registry_kind().map(RegistrySetting::Kind),
     },
     Key {
@@ -558,6 +560,12 @@ pub(super) const REGISTRY: &[Key<RegistrySetting>] = &[
         form: Form::Places,
         about: "More places from which it gives files, where they are not below its index.",
         make: |value| value.places().map(RegistrySetting::Downloads),
+    },
+    Key {
+        name: "suites",
+        form: Form::Suites,
+        about: "Of Debian: the suites with their components. Without it, those of the machine's sources of apt.",
+        make: |value| value.suites().map(RegistrySetting::Suites),
     },
     Key {
         name: "inside",

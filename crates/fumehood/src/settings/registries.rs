@@ -80,7 +80,8 @@ impl Settings {
             Some(RegistrySetting::Kind(kind)) => *kind,
             _ => {
                 return Err(wrong(
-                    "it has no `kind`: write `kind = \"cargo\"`, `\"npm\"` or `\"pypi\"`".to_owned(),
+                    "it has no `kind`: write `kind = \"cargo\"`, `\"npm\"`, `\"pypi\"` or `\"debian\"`"
+                        .to_owned(),
                 ));
             }
         };
@@ -103,6 +104,16 @@ impl Settings {
                 wrong(format!("`{pattern}` is no name of a package of the kind {kind}"))
             })?;
         }
+        // Which suites a client asks for is about the very place that it asks.
+        let own = self.clients.iter().filter(|client| client.index.value == told.registry.index);
+        if told.registry.suites.is_empty() {
+            told.registry.suites = own.flat_map(|client| client.suites.iter().cloned()).collect();
+        }
+        if kind == RegistryKind::Debian && told.registry.suites.is_empty() {
+            return Err(wrong(
+                "it has no `suites`: write for example `suites = [\"bookworm/main\"]`".to_owned(),
+            ));
+        }
         Ok(told)
     }
 
@@ -118,6 +129,13 @@ impl Settings {
 impl ClientRegistry {
     /// Returns the name that it goes by: its kind, and the scope that it is for.
     pub(super) fn name(&self) -> String {
+        if self.kind == RegistryKind::Debian {
+            let last = self.index.value.path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
+            let rest = last.strip_prefix(self.kind.as_str()).unwrap_or(&last);
+            let parts =
+                rest.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+            return std::iter::once(self.kind.as_str()).chain(parts).collect::<Vec<_>>().join("-");
+        }
         let scope = self.only.iter().map(ToString::to_string).next().unwrap_or_default();
         let plain: String = scope.chars().filter(char::is_ascii_alphanumeric).collect();
         match plain.to_ascii_lowercase().as_str() {
@@ -127,8 +145,9 @@ impl ClientRegistry {
     }
 
     fn told(&self) -> Told {
+        let registry = Registry::at(&self.name(), self.kind, self.index.value.clone());
         Told {
-            registry: Registry::at(&self.name(), self.kind, self.index.value.clone()),
+            registry: Registry { suites: self.suites.clone(), ..registry },
             inside: BTreeSet::new(),
             repositories: None,
             private: self.only.clone(),
@@ -154,6 +173,7 @@ impl Told {
         match part {
             RegistrySetting::Kind(_) | RegistrySetting::Index(_) => {}
             RegistrySetting::Downloads(places) => registry.downloads.extend(places.iter().cloned()),
+            RegistrySetting::Suites(suites) => registry.suites.extend(suites.iter().cloned()),
             RegistrySetting::Inside(inside) => self.inside.extend(inside.iter().copied()),
             RegistrySetting::Repositories(some) => {
                 self.repositories.get_or_insert_default().extend(some.iter().cloned())
@@ -187,6 +207,7 @@ mod tests {
                 origin: Origin::Client("/home/ada/.npmrc".into()),
             },
             only: only.parse().into_iter().collect(),
+            suites: BTreeSet::new(),
         };
         Settings { clients: clients.iter().map(client).collect(), ..settings.expect("resolves") }
     }

@@ -110,6 +110,8 @@ pub(super) enum Form {
     Places,
     /// A list of names of packages.
     Packages,
+    /// A list of suites with their components.
+    Suites,
     /// A time, or none.
     Wait,
     /// What becomes of something that nothing is known of.
@@ -138,6 +140,9 @@ pub(super) enum Form {
     Truth,
 }
 
+/// A suite with its component.
+const SUITE: &str = "^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)+$";
+
 impl Form {
     fn wanted(self) -> &'static str {
         match self {
@@ -162,7 +167,9 @@ impl Form {
             Self::Files => {
                 "a list of files: write each path in full, for example `[\"/etc/ssl/company.pem\"]`"
             }
-            Self::RegistryKind => "a kind of registry: write `\"cargo\"`, `\"npm\"` or `\"pypi\"`",
+            Self::RegistryKind => {
+                "a kind of registry: write `\"cargo\"`, `\"npm\"`, `\"pypi\"` or `\"debian\"`"
+            }
             Self::Place => {
                 "an address of a registry: write for example `\"https://registry.example.com/path\"`"
             }
@@ -170,6 +177,7 @@ impl Form {
             Self::Packages => {
                 "a list of names of packages: write for example `[\"serde\", \"corp-*\", \"@corp/*\"]`"
             }
+            Self::Suites => "a list of suites with components: write for example `[\"bookworm/main\"]`",
             Self::Wait => "a time: write for example `\"72h\"`, or `\"0s\"` for none",
             Self::Unlisted => "what to do: write `\"refuse\"` or `\"allow\"`",
             Self::Lockfile => "what a lockfile holds: write `\"enforce\"` or `\"record\"`",
@@ -245,7 +253,7 @@ impl Form {
                 json!({"type": "array", "items": {"type": "string", "pattern": "^/"}})
             }
             Self::Groups => json!({"type": "array", "items": {"type": "string", "minLength": 1}}),
-            Self::RegistryKind => json!({"enum": ["cargo", "npm", "pypi"]}),
+            Self::RegistryKind => json!({"enum": ["cargo", "npm", "pypi", "debian"]}),
             Self::Place => json!({"type": "string", "pattern": "^(sparse\\+)?https?://"}),
             Self::Places => {
                 json!({"type": "array", "items": {"type": "string", "pattern": "^(sparse\\+)?https?://"}})
@@ -253,6 +261,7 @@ impl Form {
             Self::Packages => {
                 json!({"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9@/_.+~-]*[*]?$", "minLength": 1}})
             }
+            Self::Suites => json!({"type": "array", "items": {"type": "string", "pattern": SUITE}}),
             Self::Wait => json!({"type": "string", "pattern": "^[0-9]+ *(ms|s|m|min|h|d)$"}),
             Self::Unlisted => json!({"enum": ["refuse", "allow"]}),
             Self::Lockfile => json!({"enum": ["enforce", "record"]}),
@@ -396,6 +405,17 @@ impl Value {
             "record" => Ok(Lockfile::Record),
             _ => Err(Form::Lockfile.error(self)),
         }
+    }
+
+    pub(super) fn suites(&self) -> Result<Vec<String>, ValueError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+        self.list(Form::Suites, |value| {
+            let text = value.words(Form::Suites)?;
+            let part =
+                |part: &str| part.bytes().all(plain) && part.starts_with(|c: char| c.is_ascii_alphanumeric());
+            let whole = text.contains('/') && text.split('/').all(part);
+            if whole { Ok(text.to_owned()) } else { Err(Form::Suites.error(value)) }
+        })
     }
 
     /// Reads a time that may be none.

@@ -33,6 +33,8 @@ pub enum RegistryKind {
     Npm,
     /// The simple repository API of Python.
     Pypi,
+    /// A repository of Debian packages.
+    Debian,
 }
 
 /// A registry, and what may come from it.
@@ -47,6 +49,9 @@ pub struct Registry {
     pub index: Place,
     /// More places from which it gives files.
     pub downloads: BTreeSet<Place>,
+    /// Of a repository of Debian packages: the suites with their components, as `bookworm/main`.
+    #[serde(default)]
+    pub suites: BTreeSet<String>,
     /// The names that may come; all when there is none.
     pub allow: BTreeSet<NamePattern>,
     /// Names that never come.
@@ -186,7 +191,7 @@ pub struct PackageUse {
 
 impl RegistryKind {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Cargo, Self::Npm, Self::Pypi];
+    pub const ALL: [Self; 4] = [Self::Cargo, Self::Npm, Self::Pypi, Self::Debian];
 
     /// Returns its name.
     pub fn as_str(self) -> &'static str {
@@ -194,6 +199,7 @@ impl RegistryKind {
             Self::Cargo => "cargo",
             Self::Npm => "npm",
             Self::Pypi => "pypi",
+            Self::Debian => "debian",
         }
     }
 
@@ -218,6 +224,9 @@ impl RegistryKind {
             }
             // PEP 503: runs of `-`, `_` and `.` are one `-`.
             Self::Pypi => plain(text, "-_.").then(|| normal_python(text)),
+            Self::Debian => {
+                (plain(text, "+-.") && text == text.to_ascii_lowercase()).then(|| text.to_owned())
+            }
         }
     }
 }
@@ -236,19 +245,22 @@ impl fmt::Display for RegistryKind {
 impl Registry {
     /// Returns the registry of a kind at a place, with what holds where nothing else is said.
     pub fn at(name: &str, kind: RegistryKind, index: Place) -> Self {
+        // Debian tells no ages, and what it has went through its own distribution first.
+        let curated = if kind == RegistryKind::Debian { Unlisted::Allow } else { Unlisted::Refuse };
         Self {
             name: name.to_owned(),
             kind,
             index,
             downloads: BTreeSet::new(),
+            suites: BTreeSet::new(),
             allow: BTreeSet::new(),
             deny: BTreeSet::new(),
             known: BTreeSet::new(),
             scripts: BTreeSet::new(),
             elsewhere: BTreeMap::new(),
             cooldown_s: COOLDOWN.as_secs(),
-            unknown_age: Unlisted::Refuse,
-            new_names: Unlisted::Refuse,
+            unknown_age: curated,
+            new_names: curated,
             lockfile: Lockfile::Enforce,
         }
     }
@@ -492,6 +504,7 @@ mod tests {
             (RegistryKind::Npm, "-"),
             (RegistryKind::Npm, "@a/b/c"),
             (RegistryKind::Pypi, "sérde"),
+            (RegistryKind::Debian, "Bash"),
         ] {
             assert_eq!(name(kind, text), None, "{text}");
         }

@@ -18,7 +18,7 @@ pub struct DepsDocument {
 /// One file of a package that came.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub struct DepsRow {
-    /// What its registry speaks: `cargo`, `npm` or `pypi`.
+    /// What its registry speaks: `cargo`, `npm`, `pypi` or `debian`.
     pub kind: String,
     /// Its name, in the form that names are compared in.
     pub name: String,
@@ -170,6 +170,7 @@ fn purl(package: &StoredPackage) -> String {
         RegistryKind::Cargo => "cargo",
         RegistryKind::Npm => "npm",
         RegistryKind::Pypi => "pypi",
+        RegistryKind::Debian => "deb/debian",
     };
     let name: Vec<String> = package.name.split('/').map(escaped).collect();
     format!("pkg:{kind}/{}@{}", name.join("/"), escaped(&package.version))

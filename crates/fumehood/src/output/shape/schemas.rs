@@ -277,7 +277,7 @@ fn package() -> Json {
         "description": "The package that a request to a registry was about.",
         "properties": {
             "registry": {"type": "string", "description": "The name of the registry in the settings."},
-            "kind": {"enum": ["cargo", "npm", "pypi"]},
+            "kind": {"enum": ["cargo", "npm", "pypi", "debian"]},
             "name": {"type": "string"},
             "version": {"type": "string", "description": "When one of its files was asked for."},
             "digest": {"type": "string", "description": "What came, once all of it did and was what it must be."},
