@@ -3,6 +3,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::head::Head;
 use crate::merkle::Tree;
+use crate::prune::Prunes;
 use crate::verify::{Broken, Flaw, Verification};
 
 /// Heads of a log that were kept where its writer could not reach them.
@@ -108,20 +109,20 @@ impl<'a> Watch<'a> {
     }
 
     /// Says what was found of a log whose records follow on each other, and which ends here.
-    pub(crate) fn finish(self, end: Head) -> Verification {
+    pub(crate) fn finish(self, end: Head, prunes: Prunes) -> Verification {
         let beyond = self.anchors.all().map(|head| head.seq).max();
-        match beyond {
-            None => Verification::Consistent { end },
-            Some(beyond) if beyond > end.seq => {
-                let found = match self.anchors.fork() {
-                    Some(record) => Broken { record, flaw: Flaw::Forked },
-                    None => Broken { record: end.seq + 1, flaw: Flaw::Cut { ends: beyond } },
-                };
-                Verification::Broken(found)
-            }
-            Some(_) => {
+        if let Some(beyond) = beyond.filter(|beyond| *beyond > end.seq) {
+            return Verification::Broken(match self.anchors.fork() {
+                Some(record) => Broken { record, flaw: Flaw::Forked },
+                None => Broken { record: end.seq + 1, flaw: Flaw::Cut { ends: beyond } },
+            });
+        }
+        match (prunes.finish(self.vouched), beyond) {
+            (Err(found), _) => Verification::Broken(found),
+            (Ok(pruned), None) => Verification::Consistent { end, pruned },
+            (Ok(pruned), Some(_)) => {
                 let signed_heads = self.anchors.signed.len() as u64;
-                Verification::Anchored { end, anchored: self.vouched, signed_heads }
+                Verification::Anchored { end, anchored: self.vouched, signed_heads, pruned }
             }
         }
     }

@@ -21,6 +21,9 @@ pub enum AuditError {
         #[source]
         source: serde_json::Error,
     },
+    /// What only ever stands in place of an event was to be appended. Nothing was recorded.
+    #[error("a stub stands in place of an event and is never appended")]
+    Stub,
     /// The event is too large. Nothing was recorded.
     #[error(
         "the event `{name}` takes {bytes} bytes and a record holds at most {MAX_EVENT}: shorten its lists"

@@ -4,12 +4,12 @@
 //!
 //! ```text
 //! {"format":1,"log":"log-…"}
-//! {"format":1,"seq":1,"time":1764440834000000000,"task":"task-…","action":null,"event":{…},"previous":"…","digest":"…"}
+//! {"format":2,"seq":1,"time":1764440834000000000,"task":"task-…","action":null,"event":{…},"previous":"…","digest":"…"}
 //! {"head":{"log":"log-…","seq":1,"digest":"…"}}
 //! ```
 //!
 //! `time` counts nanoseconds since the start of 1970 in UTC. `event` is, byte for byte, what the digest was made
-//! over: white space added or taken inside it breaks the digest. The last line shows that a file came through whole;
+//! over: white space added or taken inside it breaks the digest. Where its content was pruned, its stub stands there. The last line shows that a file came through whole;
 //! it is no anchor, because whoever changes the records can change it, too.
 
 use std::io::{self, BufRead, Read as _, Write};
@@ -22,9 +22,12 @@ use serde_json::value::RawValue;
 use crate::anchors::Anchors;
 use crate::error::AuditError;
 use crate::head::Head;
-use crate::record::{FORMAT, MAX_EVENT, Record};
+use crate::record::{MAX_EVENT, Record};
 use crate::storage::{Malformed, ReadError};
 use crate::verify::{Broken, Flaw, Verification, verify};
+
+/// The format of an export. Each of its records says its own.
+const EXPORT: u32 = 1;
 
 /// Bytes of one line at most: an event, and room for what stands around it.
 pub const MAX_LINE: usize = MAX_EVENT + 4096;
@@ -107,7 +110,7 @@ pub fn export(
     mut out: impl Write,
 ) -> Result<Head, AuditError> {
     let mut head = Head::genesis(log.clone());
-    write_line(&mut out, &FirstLine { format: FORMAT, log: log.clone() })?;
+    write_line(&mut out, &FirstLine { format: EXPORT, log: log.clone() })?;
     for record in records {
         let seq = head.seq.saturating_add(1);
         let record = record.map_err(|error| AuditError::export(seq, error))?;
@@ -145,8 +148,8 @@ impl<R: BufRead> ExportReader<R> {
         read_line(&mut input, &mut line)?;
         let first: FirstLine =
             serde_json::from_str(text(&line)?).map_err(|error| Malformed::NotARecord(error.to_string()))?;
-        if first.format != FORMAT {
-            let why = format!("the export has format {}, and this build reads only {FORMAT}", first.format);
+        if first.format != EXPORT {
+            let why = format!("the export has format {}, and this build reads only {EXPORT}", first.format);
             return Err(Malformed::NotARecord(why).into());
         }
         Ok(Self { input, line, log: first.log, last: None })

@@ -100,6 +100,9 @@ impl<S: Storage> Log<S> {
     /// Returns the text of an event as it is kept.
     fn written(&self, event: &Event) -> Result<String, AuditError> {
         let name = event.name();
+        if matches!(event, Event::Pruned { .. }) {
+            return Err(AuditError::Stub);
+        }
         let text = serde_json::to_string(event).map_err(|source| AuditError::Unwritable { name, source })?;
         let text = self.storage.cleaned(text).map_err(|error| AuditError::Storage(Box::new(error)))?;
         if text.len() > MAX_EVENT {

@@ -139,6 +139,8 @@ rows! {
     TaskFrozen "task-frozen" => DetectionFinding 1 "Create", High Success, "task frozen";
     Held "held" => DetectionFinding 1 "Create", High Success, "work stopped by a person";
     HoldLifted "hold-lifted" => EntityManagement 3 "Update", Informational Success, "hold";
+    LegalHoldGiven "legal-hold-given" => EntityManagement 1 "Create", Low Success, "legal hold";
+    LegalHoldLifted "legal-hold-lifted" => EntityManagement 3 "Update", Medium Success, "legal hold";
     ApprovalAsked "approval-asked" => EntityManagement 1 "Create", Informational Success, "approval";
     ApprovalAskedAgain "approval-asked-again" => EntityManagement 2 "Read", Informational Success, "approval";
     ApprovalNotAsked "approval-not-asked" => EntityManagement 1 "Create", Low Failure, "approval";
@@ -174,6 +176,8 @@ rows! {
     Recovered "recovered" => ApplicationError 1 "General Error", Low Success, "leftovers of a run";
     AnchorFailed "anchor-failed" => EventLogActivity 4 "Archive", High Failure, "signed head";
     Removed "removed" => EntityManagement 4 "Delete", Informational Success, "layers";
+    RecordPruned "record-pruned" => EventLogActivity 1 "Clear", Medium Success, "record";
+    Pruned "pruned" => EventLogActivity 2 "Delete", Informational Success, "event";
 }
 
 /// Returns a record of a log as one OCSF event.
@@ -307,6 +311,8 @@ fn actor(event: &Event) -> Value {
         Event::ApprovalRefused { by, .. } => by,
         Event::CredentialRevoked { by, .. } | Event::CredentialRotated { by, .. } => by,
         Event::Held { by, .. } | Event::HoldLifted { by, .. } | Event::TaskFrozen { by: Some(by), .. } => by,
+        Event::LegalHoldGiven { by, .. } | Event::LegalHoldLifted { by, .. } => by,
+        Event::RecordPruned { by, .. } => by,
         Event::Intake { intake } | Event::IntakeRefused { intake, .. } => &intake.user,
         _ => &Principal::Engine,
     };
@@ -327,6 +333,7 @@ fn entity(event: &Event) -> Option<String> {
         | Event::ApprovalRefused { approval, .. }
         | Event::ApprovalExported { approval, .. } => Some(approval.to_string()),
         Event::Held { hold, .. } | Event::HoldLifted { hold, .. } => Some(hold.to_string()),
+        Event::LegalHoldGiven { hold, .. } | Event::LegalHoldLifted { hold, .. } => Some(hold.to_string()),
         Event::CommitsImported { branch, .. } => Some(branch.clone()),
         Event::BaseMade { commit, .. } => Some(commit.clone()),
         _ => None,

@@ -2,7 +2,6 @@
 //!
 //! [`view`]: crate::view()
 
-use model::OsText;
 use model::action::Principal;
 use model::change::{Change, ChangeKind};
 use model::egress::{self, Attempt};
@@ -12,6 +11,7 @@ use model::evidence::{Probe, Teardown};
 use model::outcome::{Ending, Usage};
 use model::stage::StageWork;
 use model::units::display_duration;
+use model::{OsText, RemovedOf};
 
 /// Returns the summary of one event.
 pub(crate) fn summary(event: &Event) -> String {
@@ -53,7 +53,12 @@ pub(crate) fn summary(event: &Event) -> String {
             let doubt = doubt.as_ref().map(|doubt| format!("; perhaps no person: it {doubt}"));
             format!("{hold}: {} holds {scope}: {reason}{}", principal(by), doubt.unwrap_or_default())
         }
+        Event::LegalHoldGiven { hold, scope, by, reason, doubt, .. } => {
+            let doubt = doubt.as_ref().map(|doubt| format!("; perhaps no person: it {doubt}"));
+            format!("{hold}: {} keeps {scope}: {reason}{}", principal(by), doubt.unwrap_or_default())
+        }
         Event::HoldLifted { hold, by, reason } => format!("{hold} by {}: {reason}", principal(by)),
+        Event::LegalHoldLifted { hold, by, reason } => format!("{hold} by {}: {reason}", principal(by)),
         Event::ApprovalAsked { approval, roles, .. } => {
             format!("{approval} asks for a yes of {}", roles.join(", "))
         }
@@ -153,10 +158,21 @@ pub(crate) fn summary(event: &Event) -> String {
                 lossy(file)
             )
         }
-        Event::Removed { layers, bases } if bases.is_empty() => listed("layer", layers),
-        Event::Removed { layers, bases } => {
-            format!("{}; {}", listed("layer", layers), counted(bases.len(), "checked out commit"))
+        Event::Removed { layers, bases, classes } if classes.is_empty() => {
+            let bases = Some(bases.len()).filter(|bases| *bases > 0);
+            let bases = bases.map(|bases| format!("; {}", counted(bases, "checked out commit")));
+            format!("{}{}", listed("layer", layers), bases.unwrap_or_default())
         }
+        Event::Removed { classes, .. } => {
+            let one = |of: &RemovedOf| format!("{} of {}", of.names.len(), of.class);
+            classes.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+        Event::RecordPruned { class, records, by, reason, .. } => {
+            let ranges: Vec<String> = records.iter().take(5).map(ToString::to_string).collect();
+            let more = if records.len() > ranges.len() { " …" } else { "" };
+            format!("{class} of {}{more} by {}: {reason}", ranges.join(", "), principal(by))
+        }
+        Event::Pruned { was, content } => format!("{was}, by its digest {content}"),
     }
 }
 

@@ -3,13 +3,15 @@
 use std::fmt;
 
 use model::LogId;
+use model::event::Event;
 use model::text::escape;
 use serde::Serialize;
 
 use crate::anchors::{Anchors, Watch};
 use crate::error::AuditError;
 use crate::head::Head;
-use crate::record::{FORMAT, Record};
+use crate::prune::{Pruned, Prunes};
+use crate::record::{FORMAT, Record, WHOLE};
 use crate::storage::{Malformed, ReadError};
 
 /// What the check of a log found.
@@ -20,6 +22,8 @@ pub enum Verification {
     Consistent {
         /// The last record.
         end: Head,
+        /// Whose content was taken out.
+        pruned: Pruned,
     },
     /// Every record follows on the one before it, and the log holds every head that was kept elsewhere: nothing up
     /// to the last of them was changed, and what comes after it agrees with itself.
@@ -30,6 +34,8 @@ pub enum Verification {
         anchored: u64,
         /// How many of the heads were signed.
         signed_heads: u64,
+        /// Whose content was taken out.
+        pruned: Pruned,
     },
     /// Two signed heads were compared, and the log was not looked at: what the older one vouches for stands unchanged at the
     /// start of the newer one.
@@ -111,6 +117,13 @@ pub enum Flaw {
         /// Why.
         why: String,
     },
+    /// Its content was taken out, and no event says so.
+    Unaccounted,
+    /// Its content was taken out, and it is an event whose content always stays.
+    NeverPruned {
+        /// The name of the event.
+        was: String,
+    },
     /// An export ends after it, without its last line.
     Unfinished,
     /// The last line of an export does not name the record before it.
@@ -138,6 +151,7 @@ pub fn verify(
         Ok(watch) => watch,
         Err(found) => return Ok(Verification::Broken(found)),
     };
+    let mut prunes = Prunes::default();
     while let Some(read) = records.next() {
         let record = match read {
             Ok(record) => record,
@@ -149,13 +163,16 @@ pub fn verify(
         if let Some(found) = first_flaw(&record, &end, || records.next()) {
             return Ok(Verification::Broken(found));
         }
+        if let Some(found) = prunes.saw(&record) {
+            return Ok(Verification::Broken(found));
+        }
         end.seq = record.seq;
         end.digest = record.digest;
         if let Some(found) = watch.saw(&end) {
             return Ok(Verification::Broken(found));
         }
     }
-    Ok(watch.finish(end))
+    Ok(watch.finish(end, prunes))
 }
 
 fn broken(record: u64, flaw: Flaw) -> Verification {
@@ -202,21 +219,33 @@ fn broken_link(record: &Record, end: &Head, follower: Option<Record>) -> Broken 
 
 /// Returns what is wrong with a record taken alone, its event apart.
 pub(crate) fn own_flaw(record: &Record) -> Option<Flaw> {
-    if record.format != FORMAT {
+    if record.format != FORMAT && record.format != WHOLE {
         return Some(Flaw::Format { format: record.format });
     }
     (record.computed_digest() != record.digest).then_some(Flaw::Edited)
 }
 
 fn event_flaw(record: &Record) -> Option<Flaw> {
-    record.parse_event().err().map(|error| Flaw::Event { why: error.to_string() })
+    match record.parse_event() {
+        Err(error) => Some(Flaw::Event { why: error.to_string() }),
+        // The digest is over the name that the text begins with, and what stands further on must not be another one.
+        Ok(event) if event.name() != record.name() => {
+            Some(Flaw::Event { why: "its name is not what it begins with".to_owned() })
+        }
+        Ok(Event::Pruned { .. }) if record.stub().is_none() => {
+            Some(Flaw::Event { why: "it is no stub as they are written".to_owned() })
+        }
+        Ok(_) => None,
+    }
 }
 
 impl Verification {
     /// Returns the last record's place and digest, when every record follows on the one before it.
     pub fn end(&self) -> Option<&Head> {
         match self {
-            Self::Consistent { end } | Self::Anchored { end, .. } | Self::Extends { end, .. } => Some(end),
+            Self::Consistent { end, .. } | Self::Anchored { end, .. } | Self::Extends { end, .. } => {
+                Some(end)
+            }
             Self::Broken(_) => None,
         }
     }
@@ -225,10 +254,10 @@ impl Verification {
 impl fmt::Display for Verification {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Consistent { end } => {
-                write!(f, "internally consistent, not anchored: {} records", end.seq)
+            Self::Consistent { end, pruned } => {
+                write!(f, "internally consistent, not anchored: {} records{}", end.seq, pruned.text(false))
             }
-            Self::Anchored { end, anchored, signed_heads } => {
+            Self::Anchored { end, anchored, signed_heads, pruned } => {
                 let heads = match signed_heads {
                     0 => "the given head".to_owned(),
                     1 => "the signed head".to_owned(),
@@ -236,9 +265,10 @@ impl fmt::Display for Verification {
                 };
                 write!(f, "consistent with {heads}: {anchored} records")?;
                 match end.seq - anchored {
-                    0 => Ok(()),
-                    after => write!(f, "; {after} records after it internally consistent, not anchored"),
+                    0 => {}
+                    after => write!(f, "; {after} records after it internally consistent, not anchored")?,
                 }
+                f.write_str(&pruned.text(true))
             }
             Self::Extends { from, end } => {
                 write!(
@@ -298,11 +328,20 @@ impl fmt::Display for Broken {
             Flaw::Format { format } => {
                 write!(
                     f,
-                    "record {record} has format {format}, and this build reads only {FORMAT}: use a newer one"
+                    "record {record} has format {format}, and this build reads up to {FORMAT}: use a newer one"
                 )
             }
             Flaw::Malformed(why) => write!(f, "record {record} cannot be read: {why}"),
             Flaw::Event { why } => write!(f, "record {record} holds no event that is known: {}", escape(why)),
+            Flaw::Unaccounted => write!(
+                f,
+                "the content of record {record} was taken out, and no event of a prune names it: somebody else did that"
+            ),
+            Flaw::NeverPruned { was } => write!(
+                f,
+                "the content of record {record} was taken out, and that of `{}` always stays: no prune did that",
+                escape(was)
+            ),
             Flaw::Unfinished => {
                 write!(f, "the export ends after record {record} without its last line: it was cut")
             }

@@ -116,7 +116,7 @@ impl Engine {
     /// # Errors
     /// When the state cannot be written.
     pub fn keep_message(&self, task: &TaskId, message: &RawValue) -> Result<(), EngineError> {
-        self.store().write(|writer| writer.add_message(task, message))?;
+        self.store().add_message(task, message)?;
         Ok(())
     }
 
@@ -133,7 +133,10 @@ impl Engine {
             context: Some(sealed.digest()),
             tokens: turn.tokens,
         };
-        self.record(&about(task), &event, |writer, time| writer.keep_content(&sealed, time))
+        self.record(&about(task), &event, |writer, time| {
+            writer.keep_content(&sealed, time)?;
+            writer.own_content(ContentClass::Context, &sealed.digest(), task)
+        })
     }
 
     /// Returns what the model had been sent when it asked for an action; nothing when no model did, or when it was not

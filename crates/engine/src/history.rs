@@ -8,7 +8,7 @@ use crate::Engine;
 use crate::clock::{now, random};
 use crate::error::EngineError;
 use crate::lock::Lock;
-use crate::store::LayerState;
+use crate::store::{LayerState, StoreError};
 use crate::tasks::about;
 
 impl Engine {
@@ -65,11 +65,15 @@ impl Engine {
                 kept.iter().position(|layer| layer.action == *wanted).map_or(kept.len(), |at| at + 1)
             }
         };
-        let layers = kept[..shared].iter().map(|layer| layer.action.clone()).collect();
-        let event = Event::Forked { from: task.id.clone(), layers };
+        let layers: Vec<ActionId> = kept[..shared].iter().map(|layer| layer.action.clone()).collect();
+        let event = Event::Forked { from: task.id.clone(), layers: layers.clone() };
         self.record(&about(&fork.id), &event, |writer, _| {
             writer.insert_task(&fork)?;
-            writer.share_layers(&task.id, &fork.id, at)?;
+            let shared = writer.share_layers(&task.id, &fork.id, at)?;
+            // What `gc` removed meanwhile is not shared.
+            if let Some(layer) = layers.into_iter().find(|layer| !shared.contains(layer)) {
+                return Err(StoreError::Gone { layer });
+            }
             writer.share_denials(&task.id, &fork.id)?;
             writer.share_intake(&task.id, &fork.id)
         })?;

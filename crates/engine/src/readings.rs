@@ -4,11 +4,21 @@ use audit::Entry;
 use gate::{Decision, Permit, Reading};
 use model::action::Principal;
 use model::{ContentClass, Event};
+use serde_json::value::RawValue;
 
 use crate::clock::now;
 use crate::error::EngineError;
 use crate::store::StoredAction;
 use crate::{Context, Engine, KeptOutput};
+
+/// A conversation between an agent and its model, as it was kept, and a call in it.
+#[derive(Debug, Clone)]
+pub struct Conversation {
+    /// The call, by its place.
+    pub call: String,
+    /// The messages, oldest first, as JSON.
+    pub messages: Vec<Box<RawValue>>,
+}
 
 /// Why somebody may not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,6 +60,27 @@ impl Engine {
     ) -> Result<Result<Option<Context>, Unread>, EngineError> {
         Ok(match self.permit_reading(by, action, ContentClass::Context)? {
             Ok(permit) => Ok(self.context_of(&permit.spend())?),
+            Err(unread) => Err(unread),
+        })
+    }
+
+    /// Returns the call that an action came of, and the conversation that it is in, for somebody who may read it; nothing
+    /// when no agent of ours asked for it.
+    ///
+    /// # Errors
+    /// When the state cannot be read or written, or the key of the class is gone.
+    pub fn read_conversation(
+        &self,
+        by: &Principal,
+        action: &StoredAction,
+    ) -> Result<Result<Option<Conversation>, Unread>, EngineError> {
+        Ok(match self.permit_reading(by, action, ContentClass::Transcript)? {
+            Ok(permit) => {
+                let reading = permit.spend();
+                let call = self.store().read(|reader| reader.call_of(reading.action()))?;
+                let messages = self.store().messages(reading.task())?;
+                Ok(call.map(|call| Conversation { call, messages }))
+            }
             Err(unread) => Err(unread),
         })
     }

@@ -74,13 +74,13 @@ fn what_nobody_answered_is_collected() {
     let bench = cautious();
     let task = bench.live(&bench.repository());
     let asked = asks(&bench, &task, "echo made > made");
-    let retention = Duration::from_hours(1);
-    let kept = bench.engine.collect_garbage(retention, false).expect("collects");
+    let retention = engine::Retention::of(Duration::from_hours(1));
+    let kept = bench.engine.collect_garbage(&retention, false, &|_, _| {}).expect("collects");
     assert!(kept.bytes == 0 && layer_is_there(&bench, &asked), "it can still be answered");
     let_time_pass(&bench);
-    let would = bench.engine.collect_garbage(retention, true).expect("looks");
+    let would = bench.engine.collect_garbage(&retention, true, &|_, _| {}).expect("looks");
     assert!(would.bytes > 0 && layer_is_there(&bench, &asked), "only looked at");
-    bench.engine.collect_garbage(retention, false).expect("collects");
+    bench.engine.collect_garbage(&retention, false, &|_, _| {}).expect("collects");
     assert_eq!(state(&bench, &asked), ApprovalState::Expired);
     assert!(!layer_is_there(&bench, &asked));
 }
@@ -98,7 +98,10 @@ fn what_was_refused_or_taken_back_leaves_no_layer_and_what_was_kept_is_never_col
     let asked = asks(&bench, &task, script);
     assert_eq!(yes(&bench, &asked).expect("in time"), Yes::Kept);
     let_time_pass(&bench);
-    bench.engine.collect_garbage(Duration::ZERO, false).expect("collects");
+    bench
+        .engine
+        .collect_garbage(&engine::Retention::of(Duration::ZERO), false, &|_, _| {})
+        .expect("collects");
     assert!(layer_is_there(&bench, &asked), "the task stands on it");
 }
 

@@ -145,7 +145,12 @@ fn forty_actions_see_each_other_over_at_most_four_lowers_and_any_of_them_can_be_
 fn a_checkpoint_goes_with_the_layers_that_it_shares_files_with() {
     let mut both = Both::new();
     (1..=5).for_each(|number| both.act(number));
-    let collect = || both.bench.engine.collect_garbage(std::time::Duration::ZERO, false).expect("collects");
+    let collect = || {
+        both.bench
+            .engine
+            .collect_garbage(&engine::Retention::of(std::time::Duration::ZERO), false, &|_, _| {})
+            .expect("collects")
+    };
     assert_eq!(collect().actions.len(), 0);
     assert!(both.checkpoint().is_dir(), "the task can go on");
     both.bench.engine.discard(&both.task).expect("is idle");

@@ -65,7 +65,7 @@ fn the_receipt_of_a_denial_or_of_another_step_is_refused() {
     let (_, authorization) = allowed(action(user(), run(&["make"])));
     refused(authorization, &denied.event());
     let (_, authorization) = allowed(action(user(), run(&["make"])));
-    refused(authorization, &Event::Removed { layers: Vec::new(), bases: Vec::new() });
+    refused(authorization, &Event::Removed { layers: Vec::new(), bases: Vec::new(), classes: Vec::new() });
 }
 
 #[test]

@@ -13,17 +13,23 @@ pub enum ContentClass {
     Context,
     /// What commands printed.
     Output,
+    /// What was said between an agent and its model.
+    Transcript,
 }
 
 impl ContentClass {
     /// Every class.
-    pub const ALL: [Self; 2] = [Self::Context, Self::Output];
+    pub const ALL: [Self; 3] = [Self::Context, Self::Output, Self::Transcript];
+
+    /// The classes whose content is kept in the database, and not as files.
+    pub const IN_ROWS: [Self; 1] = [Self::Context];
 
     /// Returns the word that stands for it.
     pub fn name(self) -> &'static str {
         match self {
             Self::Context => "context",
             Self::Output => "output",
+            Self::Transcript => "transcript",
         }
     }
 }
@@ -36,7 +42,7 @@ impl fmt::Display for ContentClass {
 
 /// Says that a word names no class.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{}` is no class of content: `context` and `output` are", crate::text::escape(.0))]
+#[error("`{}` is no class of content: `context`, `output` and `transcript` are", crate::text::escape(.0))]
 pub struct ContentClassError(String);
 
 impl FromStr for ContentClass {

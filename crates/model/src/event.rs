@@ -15,11 +15,13 @@ use crate::enforcement::{Held, Shortfall};
 use crate::evidence::{Observed, Probe, StepTime, Teardown};
 use crate::grant::Grant;
 use crate::hold::HoldScope;
-use crate::id::{ActionId, ApprovalId, HoldId, TaskId};
+use crate::id::{ActionId, ApprovalId, HoldId, LegalHoldId, TaskId};
 use crate::intake::Intake;
+use crate::legal::LegalScope;
 use crate::os_text::OsText;
 use crate::outcome::{Ending, Usage};
 use crate::profile::Profile;
+use crate::retention::{EventClass, RecordRange, RemovedOf};
 use crate::stage::{Stage, StageGrant, StageWork};
 use crate::task::WorkspaceKey;
 use crate::units::Timestamp;
@@ -156,6 +158,31 @@ pub enum Event {
     HoldLifted {
         /// The hold.
         hold: HoldId,
+        /// Who lifted it.
+        by: Principal,
+        /// Why.
+        reason: String,
+    },
+    /// A person ordered that something stays whatever its retention.
+    LegalHoldGiven {
+        /// The hold.
+        hold: LegalHoldId,
+        /// What it covers.
+        scope: LegalScope,
+        /// The tasks that it covered then.
+        tasks: Vec<TaskId>,
+        /// Who gave it.
+        by: Principal,
+        /// Why.
+        reason: String,
+        /// Why it may have been no person.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        doubt: Option<String>,
+    },
+    /// What had to stay is under its retention again.
+    LegalHoldLifted {
+        /// The hold.
+        hold: LegalHoldId,
         /// Who lifted it.
         by: Principal,
         /// Why.
@@ -465,6 +492,29 @@ pub enum Event {
         /// Checked out commits, by the names of their directories.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         bases: Vec<String>,
+        /// What it was, by classes, with the bytes that it held.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        classes: Vec<RemovedOf>,
+    },
+    /// The content of older events was taken out of the record. What is left of each is a stub.
+    RecordPruned {
+        /// Their class.
+        class: EventClass,
+        /// Each was recorded before this.
+        before: Timestamp,
+        /// Which.
+        records: Vec<RecordRange>,
+        /// Who took it out.
+        by: Principal,
+        /// Why.
+        reason: String,
+    },
+    /// What is left of an event whose content was taken out. It is never appended: it stands where the event stood.
+    Pruned {
+        /// The name of the event.
+        was: String,
+        /// The digest of its text.
+        content: Digest,
     },
 }
 
@@ -570,6 +620,8 @@ names! {
     TaskFrozen => "task-frozen",
     Held => "held",
     HoldLifted => "hold-lifted",
+    LegalHoldGiven => "legal-hold-given",
+    LegalHoldLifted => "legal-hold-lifted",
     ApprovalAsked => "approval-asked",
     ApprovalAskedAgain => "approval-asked-again",
     ApprovalNotAsked => "approval-not-asked",
@@ -605,6 +657,8 @@ names! {
     Recovered => "recovered",
     AnchorFailed => "anchor-failed",
     Removed => "removed",
+    RecordPruned => "record-pruned",
+    Pruned => "pruned",
 }
 
 #[cfg(test)]

@@ -109,6 +109,13 @@ id!(
     "the id of a hold"
 );
 
+id!(
+    /// Names one order of a person that something stays whatever its retention.
+    LegalHoldId,
+    "legal",
+    "the id of a legal hold"
+);
+
 fn base32(random: [u8; 10]) -> String {
     let mut text = String::with_capacity(LENGTH);
     for chunk in random.chunks(5) {

@@ -78,7 +78,7 @@ impl StoredApproval {
         }
     }
 
-    fn subject(&self) -> Subject {
+    pub(crate) fn subject(&self) -> Subject {
         Subject { task: Some(self.task.clone()), action: Some(self.action.clone()) }
     }
 }
@@ -454,8 +454,11 @@ impl Engine {
         self.remove_trial(approval)
     }
 
-    /// Removes the layer of a trial that became nobody's.
+    /// Removes the layer of a trial that became nobody's, unless a legal hold covers it.
     pub(crate) fn remove_trial(&self, approval: &StoredApproval) -> Result<(), EngineError> {
+        if self.is_held(&approval.task, Some(&approval.action))? {
+            return Ok(());
+        }
         for place in self.places_of_trial(approval) {
             sandbox::remove_tree(&place).map_err(EngineError::file("remove", &place))?;
         }

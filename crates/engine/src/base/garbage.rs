@@ -23,8 +23,8 @@ pub(crate) struct StaleBase {
 }
 
 impl Engine {
-    /// Returns the bases that were checked out longer ago than this and that no task needs: none that can go on, and none
-    /// whose layers stay to be looked at. Those of `going` are about to be removed.
+    /// Returns the bases that were checked out longer ago than this and that no task needs: none that can go on, none
+    /// whose layers stay to be looked at, and none that a legal hold covers. Those of `going` are about to be removed.
     pub(crate) fn stale_bases(
         &self,
         retention: Duration,
@@ -50,10 +50,11 @@ impl Engine {
             let task = overview.task;
             let Base::Commit { commit } = &task.base else { continue };
             let goes_on = matches!(task.state, TaskState::Open | TaskState::Stopped | TaskState::Frozen);
+            let held = self.is_held(&task.id, None)?;
             let layers = self.store().read(|reader| reader.layers(&task.id))?;
             let stays =
                 |layer: &StoredLayer| layer.state != LayerState::Removed && !going.contains(&layer.action);
-            if goes_on || layers.iter().any(stays) {
+            if goes_on || held || layers.iter().any(stays) {
                 needed.insert(self.places().base(&task.workspace, commit));
             }
         }

@@ -103,8 +103,8 @@ pub enum StoreError {
     /// No space is left.
     #[error(
         "no space is left for the state directory: nothing was recorded, and nothing runs unrecorded; free some \
-         (`fumehood discard` closes a task and `fumehood gc --older-than 1s` removes the layers of closed ones, on a \
-         full disk too)"
+         (`fumehood discard` closes a task and `fumehood gc --older-than 1s --incidents-older-than 1s` removes what \
+         closed ones left, on a full disk too)"
     )]
     Full(#[source] rusqlite::Error),
     /// It cannot be written.
@@ -152,6 +152,20 @@ pub enum StoreError {
     /// A hold that is not in force.
     #[error("{hold} was lifted already")]
     Lifted { hold: model::HoldId },
+    /// A legal hold that is not in force.
+    #[error("{hold} was lifted already")]
+    LegalLifted { hold: model::LegalHoldId },
+    /// Something that was to be removed, and that somebody came to need meanwhile.
+    #[error("{} is needed: it was not removed", shown(place))]
+    Needed { place: std::path::PathBuf },
+    /// A record that is not as it was written, and is left as it is.
+    #[error(
+        "record {record} is not as it was written: nothing of it is pruned; `fumehood audit verify` says more"
+    )]
+    NotAsWritten { record: u64 },
+    /// A layer whose files are not there any more.
+    #[error("the layer of {layer} is gone: its retention was over, and `fumehood gc` removed it")]
+    Gone { layer: model::ActionId },
 }
 
 fn shown(path: &std::path::Path) -> String {

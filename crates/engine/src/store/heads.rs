@@ -18,8 +18,8 @@ use super::{Reader, Store, Writer};
 /// Records after which a head is signed at the latest.
 const EVERY: u64 = 100;
 
-/// Events after which a head is signed at once: a task came to another state, the host was written to.
-const ENDS: &[&str] = &["task-state", "applied", "applied-undone", "agent-ended"];
+/// Events after which a head is signed at once: a task came to another state, the host was written to, content of events went.
+const ENDS: &[&str] = &["task-state", "applied", "applied-undone", "agent-ended", "record-pruned"];
 
 /// The end of an action. Where heads are kept elsewhere, each is worth one.
 const ACTION_ENDS: &str = "torn-down";

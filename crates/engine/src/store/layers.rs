@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use inspect::release::CREDENTIAL;
 use model::event::HeldBack;
-use model::{ActionId, TaskId, Timestamp, WorkspacePath};
+use model::{ActionId, TaskId, WorkspacePath};
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::error::StoreError;
-use super::row::{Json, Value, Word, time};
+use super::row::{Json, Value, Word};
 use super::{Reader, Writer};
 
 /// Where a layer stands in a task.
@@ -70,22 +70,6 @@ impl Reader<'_> {
         self.layers_by(&sql, [task.as_str()])
     }
 
-    /// Returns the layers whose retention is over: written before this time, files still there, and no task that
-    /// can go on stands on them.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn stale_layers(&self, before: Timestamp) -> Result<Vec<StoredLayer>, StoreError> {
-        let sql = format!(
-            "{SELECT} WHERE layers.task = actions.task AND layers.state <> 'removed' AND actions.finished < ?1 \
-             AND NOT EXISTS (SELECT 1 FROM layers AS other JOIN tasks ON tasks.id = other.task \
-                             WHERE other.action = layers.action AND other.state = 'kept' \
-                             AND tasks.state IN ('open', 'stopped', 'frozen')) \
-             ORDER BY actions.rowid"
-        );
-        self.layers_by(&sql, [time(before)])
-    }
-
     /// Returns the paths that the layers of a task were found to hold a credential at, when each was read.
     ///
     /// # Errors
@@ -125,8 +109,12 @@ impl Writer<'_> {
     /// Puts a layer on top of a task.
     ///
     /// # Errors
-    /// When the task has it already, task or action are not there, or it cannot be written.
+    /// When the task has it already, its files were removed, task or action are not there, or it cannot be written.
     pub fn add_layer(&self, task: &TaskId, action: &ActionId) -> Result<(), StoreError> {
+        let sql = "SELECT 1 FROM layers WHERE action = ?1 AND state = 'removed'";
+        if self.connection.prepare_cached(sql)?.exists([action.as_str()])? {
+            return Err(StoreError::Gone { layer: action.clone() });
+        }
         self.connection.prepare_cached(INSERT)?.execute([task.as_str(), action.as_str()])?;
         Ok(())
     }

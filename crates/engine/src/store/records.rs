@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 
 use audit::{Head, Malformed, ReadError, Record, Storage};
 use model::event::{Event, Subject};
-use model::{ActionId, Digest, TaskId, Timestamp};
+use model::{ActionId, Digest, EventClass, OsText, TaskId, Timestamp, Tool};
 use rusqlite::types::{FromSql, ValueRef};
 use rusqlite::{Row, params};
 
 use super::error::StoreError;
 use super::row::{Raw, Unsigned, time};
-use super::{Reader, Store, Writer, readable};
+use super::{Reader, Store, StoredRequest, Writer, readable};
 
 const COLUMNS: &str = "seq, format, time, task, action, event, previous, digest";
 
@@ -112,6 +112,16 @@ impl Reader<'_> {
         self.selected(&sql, [task.as_str(), action.as_str()])
     }
 
+    /// Returns the record with this number.
+    ///
+    /// # Errors
+    /// When there is none, or it cannot be read.
+    pub fn record_at(&self, seq: u64) -> Result<Record, StoreError> {
+        let sql = format!("SELECT {COLUMNS} FROM records WHERE seq = ?1");
+        let found = self.selected(&sql, [seq.cast_signed()])?.pop();
+        found.ok_or(StoreError::NotAsWritten { record: seq })
+    }
+
     fn selected(&self, sql: &str, parameters: impl rusqlite::Params) -> Result<Vec<Record>, StoreError> {
         let mut select = self.connection.prepare_cached(sql)?;
         let mut rows = select.query(parameters)?;
@@ -170,6 +180,56 @@ impl Writer<'_> {
             record.digest.as_bytes(),
         ])?;
         Ok(())
+    }
+}
+
+/// What stands in a row where it was pruned from the record.
+const PRUNED: &str = "[pruned]";
+
+impl Writer<'_> {
+    /// Puts a stub in place of the event that it stands for, and takes the same out of the rows about its action. That
+    /// something waits for a person stays: later actions are kept from credentials by it.
+    ///
+    /// # Errors
+    /// When the record is not there, or it cannot be written.
+    pub fn put_stub(&self, stub: &Record, class: EventClass) -> Result<(), StoreError> {
+        let sql = "UPDATE records SET event = ?2 WHERE seq = ?1 AND digest = ?3";
+        let row = params![stub.seq.cast_signed(), stub.event, stub.digest.as_bytes()];
+        if self.connection.prepare_cached(sql)?.execute(row)? != 1 {
+            return Err(StoreError::NotAsWritten { record: stub.seq });
+        }
+        let Some(action) = &stub.subject.action else { return Ok(()) };
+        match class {
+            EventClass::Runs => {
+                let sql = "DELETE FROM evidence WHERE action = ?1 AND kind <> 'held-back'";
+                self.connection.prepare_cached(sql)?.execute([action.as_str()])?;
+            }
+            EventClass::Requests => self.prune_request(action)?,
+            EventClass::Network => {}
+        }
+        Ok(())
+    }
+
+    fn prune_request(&self, action: &ActionId) -> Result<(), StoreError> {
+        let Some(stored) = self.action(action)? else { return Ok(()) };
+        let request = StoredRequest {
+            principal: stored.request.principal,
+            tool: Tool::Run { argv: vec![OsText::literal(PRUNED)] },
+            directory: None,
+            environment: Vec::new(),
+            purpose: None,
+        };
+        let sql = "UPDATE actions SET request = ?2 WHERE id = ?1";
+        let request = self.json("a request", &request)?;
+        self.connection.prepare_cached(sql)?.execute(params![action.as_str(), request])?;
+        Ok(())
+    }
+}
+
+impl StoredRequest {
+    /// Tells whether it was pruned: what is kept is not what was asked for.
+    pub fn is_pruned(&self) -> bool {
+        matches!(&self.tool, Tool::Run { argv } if *argv == [OsText::literal(PRUNED)])
     }
 }
 

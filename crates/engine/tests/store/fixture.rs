@@ -86,7 +86,7 @@ pub(crate) fn append(log: &Log<&Store>, text: &str) -> u64 {
 /// Checks the chain and returns the number of its records.
 pub(crate) fn checked_length(store: &Store) -> u64 {
     match Log::open(store).unwrap().verify(&Anchors::default()).unwrap() {
-        Verification::Consistent { end } => end.seq,
+        Verification::Consistent { end, .. } => end.seq,
         other => panic!("{other}"),
     }
 }

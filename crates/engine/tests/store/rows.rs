@@ -287,24 +287,25 @@ fn a_fork_shares_layers_and_undoes_only_its_own() {
 }
 
 #[test]
-fn only_layers_that_no_task_can_go_on_with_are_stale() {
+fn only_what_no_task_can_go_on_with_is_spent() {
     let (_directory, store, origin) = with_layers(1, &[1, 2]);
     let fork = task(2, 1, 2);
     store.write(|rows| rows.insert_task(&fork)).unwrap();
     store.write(|rows| rows.share_layers(&origin.id, &fork.id, Some(&layer(1)))).unwrap();
-    let stale = |before| -> Vec<ActionId> {
-        let layers = store.read(|rows| rows.stale_layers(at(before))).unwrap();
-        layers.into_iter().map(|layer| layer.action).collect()
+    let spent = || -> Vec<ActionId> {
+        let retained = store.read(|rows| rows.retained(&origin.id)).unwrap().unwrap();
+        [1, 2].map(layer).into_iter().filter(|action| retained.spent(action).is_some()).collect()
     };
     let set = |task: &Task, state| store.write(|rows| rows.set_task_state(&task.id, state, at(20))).unwrap();
-    assert_eq!(stale(100), []);
+    assert_eq!(spent(), []);
     set(&origin, TaskState::Discarded);
-    assert_eq!(stale(100), [layer(2)], "the fork still stands on the first");
-    assert_eq!(stale(13), [], "not yet");
+    assert_eq!(spent(), [layer(2)], "the fork still stands on the first");
     set(&fork, TaskState::Applied);
-    assert_eq!(stale(100), [layer(1), layer(2)]);
+    assert_eq!(spent(), [layer(1), layer(2)]);
+    let retained = store.read(|rows| rows.retained(&origin.id)).unwrap().unwrap();
+    assert_eq!(retained.actions[&layer(1)].finished, Some(at(13)));
+    assert_eq!(retained.actions[&layer(1)].shared_with, std::slice::from_ref(&fork.id));
     store.write(|rows| rows.set_layer_removed(&layer(1))).unwrap();
-    assert_eq!(stale(100), [layer(2)]);
     let states = store.read(|rows| rows.layers(&fork.id)).unwrap();
     assert_eq!(states[0].state, LayerState::Removed, "for every task that had it");
     let action = store.read(|rows| rows.action(&layer(1))).unwrap().unwrap();
@@ -319,10 +320,36 @@ fn messages_are_read_back_in_order_byte_for_byte() {
     let bodies = [r#"{"role":"user","content":"a\nb"}"#, r#"{ "z": 1, "a": 18446744073709551615 }"#];
     for (body, place) in bodies.iter().zip(1..) {
         let body: &RawValue = serde_json::from_str(body).unwrap();
-        assert_eq!(store.write(|rows| rows.add_message(&task.id, body)).unwrap(), place);
+        assert_eq!(store.add_message(&task.id, body).unwrap(), place);
     }
-    let read = store.read(|rows| rows.messages(&task.id)).unwrap();
+    let read = store.messages(&task.id).unwrap();
     assert_eq!(read.iter().map(|body| body.get()).collect::<Vec<_>>(), bodies);
+}
+
+#[test]
+fn messages_are_sealed_in_their_places_and_gone_with_their_key() {
+    let (directory, store) = store();
+    let task = task(1, 1, 1);
+    store.write(|rows| rows.insert_task(&task)).unwrap();
+    for word in ["first", "second"] {
+        let body = RawValue::from_string(format!("{{\"said\":\"a-{word}-word\"}}")).unwrap();
+        store.add_message(&task.id, &body).unwrap();
+    }
+    let database = directory.path().join("state/fumehood.db");
+    let edit = |sql: &str| rusqlite::Connection::open(&database).unwrap().execute_batch(sql).unwrap();
+    for file in ["fumehood.db", "fumehood.db-wal"] {
+        let bytes = std::fs::read(directory.path().join("state").join(file)).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&bytes).contains("-word"), "{file}");
+    }
+    // An older build kept them as they are.
+    edit("INSERT INTO messages (task, ordinal, body) SELECT task, 3, '{\"old\":1}' FROM messages LIMIT 1");
+    assert_eq!(store.messages(&task.id).unwrap()[2].get(), "{\"old\":1}");
+    edit("UPDATE messages SET sealed = (SELECT sealed FROM messages WHERE ordinal = 2) WHERE ordinal = 1");
+    assert!(store.messages(&task.id).unwrap_err().to_string().contains("it was changed"));
+    edit("DELETE FROM messages WHERE ordinal = 1");
+    assert_eq!(store.messages(&task.id).unwrap().len(), 2);
+    std::fs::remove_file(directory.path().join("state/keys/transcript")).unwrap();
+    assert!(store.messages(&task.id).unwrap_err().to_string().contains("its key was removed"));
 }
 
 #[test]

@@ -54,12 +54,13 @@ fn no_text_that_is_written_has_a_secret_in_it() {
         rows.insert_action(&action, "action", at(2))?;
         rows.set_decision(action.id(), &ruled, at(3))?;
         rows.keep_denial(&task.id, &denial)?;
-        rows.keep_evidence(action.id(), &seen)?;
-        rows.add_message(&task.id, &message).map(drop)
+        rows.keep_evidence(action.id(), &seen)
     });
     assert_eq!(receipts.unwrap().len(), 1);
+    store.add_message(&task.id, &message).unwrap();
     let token = String::from_utf8(store.without_secrets(secret.as_bytes()).into_owned()).unwrap();
-    let (found, messages) = store.read(|rows| Ok((rows.task(&task.id)?, rows.messages(&task.id)?))).unwrap();
+    let found = store.read(|rows| rows.task(&task.id)).unwrap();
+    let messages = store.messages(&task.id).unwrap();
     assert_eq!(found.unwrap().title, Some(format!("use {token}")));
     assert_eq!(
         messages[0].get(),
@@ -71,6 +72,10 @@ fn no_text_that_is_written_has_a_secret_in_it() {
     let in_hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
     for entry in std::fs::read_dir(directory.path().join("state")).unwrap() {
         let path = entry.unwrap().path();
+        // The keys of classes are in a directory of their own.
+        if path.is_dir() {
+            continue;
+        }
         let bytes = std::fs::read(&path).unwrap();
         for form in [secret, &inside, &in_hex] {
             assert!(

@@ -139,8 +139,11 @@ Examples:
   fumehood gc --dry-run
   fumehood gc
   fumehood gc --older-than 7d
+  fumehood gc --older-than 1s --incidents-older-than 1s
 
-Layers and outputs of open tasks stay. What is removed is recorded, and the record itself is never removed.";
+What open tasks need stays, and so does what a legal hold covers (`fumehood hold`). `[retention]` in your settings says
+how long each class stays, and how much of it; what failed, was denied or tried what is not allowed has an age of its own.
+What is removed is recorded first. The record itself stays.";
 
 /// Arguments of `gc`.
 #[derive(Debug, Args)]
@@ -152,6 +155,9 @@ pub struct GcArgs {
     /// Remove what is older than this instead of the retention of your settings
     #[arg(long, value_name = "TIME", value_parser = positive_duration)]
     pub older_than: Option<Duration>,
+    /// The same for what failed, was denied or tried what is not allowed
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub incidents_older_than: Option<Duration>,
 }
 
 const BWRAP_EXAMPLES: &str = "\

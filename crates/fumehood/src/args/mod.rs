@@ -6,6 +6,7 @@
 mod approvals;
 mod credential;
 mod deps;
+mod hold;
 mod intake;
 mod manage;
 mod net;
@@ -31,6 +32,7 @@ pub use credential::{
     CredentialVerb,
 };
 pub use deps::{DepsArgs, DepsListArgs, DepsSbomArgs, DepsVerb, DepsWhoUsedArgs, PackageName};
+pub use hold::{HoldAddArgs, HoldArgs, HoldLiftArgs, HoldVerb};
 pub use intake::{AcceptanceOptions, BudgetOptions, TaskNewArgs};
 pub use manage::{
     ArtifactsArgs, ArtifactsGetArgs, ArtifactsListArgs, ArtifactsVerb, BwrapArgs, CompletionsArgs,
@@ -43,9 +45,9 @@ pub use policy::{
     RulesChoice, Since,
 };
 pub use record::{
-    AuditArgs, AuditCheckpointArgs, AuditExportArgs, AuditShowArgs, AuditVerb, AuditVerifyArgs, ExportFormat,
-    LogArgs, ShowArgs, TaskArgs, TaskFreezeArgs, TaskListArgs, TaskNameArgs, TaskResumeArgs, TaskVerb,
-    WhyArgs,
+    AuditArgs, AuditCheckpointArgs, AuditExportArgs, AuditPruneArgs, AuditShowArgs, AuditVerb,
+    AuditVerifyArgs, ExportFormat, LogArgs, ShowArgs, TaskArgs, TaskFreezeArgs, TaskListArgs, TaskNameArgs,
+    TaskResumeArgs, TaskVerb, WhyArgs,
 };
 pub use result::{ApplyArgs, DiffArgs, DiscardArgs, ForkArgs, TaskChoice, UndoArgs};
 pub use stop::StopArgs;
@@ -177,8 +179,10 @@ pub enum Verb {
     Artifacts(ArtifactsArgs),
     /// List packages that came from registries, find who used one, or write them as a CycloneDX document
     Deps(DepsArgs),
-    /// Remove layers and outputs whose retention has ended
+    /// Remove what is kept and whose retention has ended: layers, outputs, contexts, caches …
     Gc(GcArgs),
+    /// Keep something whatever its retention (a legal hold), list what is kept so, or lift that
+    Hold(HoldArgs),
     /// Take bubblewrap's arguments, for agents that call `bwrap`
     Bwrap(BwrapArgs),
     /// Write completions for a shell
@@ -290,7 +294,7 @@ mod tests {
                 assert!(argument.get_help().is_some(), "{path}: {} has no help", argument.get_id());
             }
         });
-        assert_eq!(seen, 62, "verbs without children");
+        assert_eq!(seen, 66, "verbs without children");
     }
 
     #[test]

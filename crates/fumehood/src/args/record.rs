@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
+use model::EventClass;
 
 use super::intake::TaskNewArgs;
 use super::result::TaskChoice;
@@ -137,6 +138,7 @@ Examples:
   fumehood show act-aaaaaaaaaaaaaaaa
   fumehood show act-aaaaaaaaaaaaaaaa --output
   fumehood show act-aaaaaaaaaaaaaaaa --context
+  fumehood show act-aaaaaaaaaaaaaaaa --response
   fumehood show --json";
 
 /// Arguments of `show`.
@@ -154,6 +156,9 @@ pub struct ShowArgs {
     /// Write what the model had been sent when it asked for the action, as JSON
     #[arg(long, conflicts_with_all = ["output", "full"])]
     pub context: bool,
+    /// Write what the model answered when it asked for the action, as JSON
+    #[arg(long, conflicts_with_all = ["output", "context", "full"])]
+    pub response: bool,
     /// Every program, connection and probe, also when they are many
     #[arg(long)]
     pub full: bool,
@@ -194,6 +199,8 @@ pub enum AuditVerb {
     Export(AuditExportArgs),
     /// Sign the head of the record and write it, so that it can be kept elsewhere
     Checkpoint(AuditCheckpointArgs),
+    /// Take the content of older events out of the record; stubs that can be checked stay
+    Prune(AuditPruneArgs),
     /// Write the public key with which signed heads are checked
     #[command(after_long_help = AUDIT_KEY_EXAMPLES)]
     Key,
@@ -311,6 +318,40 @@ pub struct AuditCheckpointArgs {
     /// Write before it a proof that it adds to the last head in this file
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub since: Option<PathBuf>,
+}
+
+const AUDIT_PRUNE_EXAMPLES: &str = "\
+Examples:
+  fumehood audit prune --dry-run
+  fumehood audit prune --reason 'a year is over'
+  fumehood audit prune --class runs --older-than 400d --dry-run
+  fumehood audit prune --class requests --class network --older-than 90d --reason 'asked for by the works council'
+
+Classes are `requests` (what was asked for), `runs` (what runs did and changed) and `network`. `[retention]` says how old
+events of each have to be (`record_requests`, `record_runs`, `record_network`); where nothing is said they stay for good.
+Events of tasks that can go on stay, and what a legal hold covers; those of what failed or was denied have an age of their
+own. Decisions, answers, and what reached the host always stay. The chain, signed heads and proofs hold as before; the prune is
+an event that names each record, and `audit verify` demands that. Only a person prunes. Exports and backups keep what they have.";
+
+/// Arguments of `audit prune`.
+#[derive(Debug, Args)]
+#[command(after_long_help = AUDIT_PRUNE_EXAMPLES)]
+pub struct AuditPruneArgs {
+    /// Only say what would be taken out
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Only events of this class; may be given several times
+    #[arg(long, value_name = "CLASS")]
+    pub class: Vec<EventClass>,
+    /// Take out what is older than this instead of the ages of your settings
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub older_than: Option<Duration>,
+    /// The same for what failed, was denied or tried what is not allowed
+    #[arg(long, value_name = "TIME", value_parser = positive_duration)]
+    pub incidents_older_than: Option<Duration>,
+    /// Why, for the record
+    #[arg(long, value_name = "TEXT", value_parser = reason, required_unless_present = "dry_run")]
+    pub reason: Option<String>,
 }
 
 const AUDIT_KEY_EXAMPLES: &str = "\

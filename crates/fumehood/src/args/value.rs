@@ -42,6 +42,9 @@ pub enum ArgumentError {
     /// No id of a hold.
     #[error("`{}` is not the id of a hold, nor the start of one: `fumehood stop --list` names them", escape(.0))]
     Hold(String),
+    /// No id of a legal hold.
+    #[error("`{}` is not the id of a legal hold, nor the start of one: `fumehood hold list` names them", escape(.0))]
+    LegalHold(String),
     /// No name of a user.
     #[error("`{}` cannot be the name of a user: give the name that the system knows, up to 256 characters", escape(.0))]
     User(String),
@@ -218,6 +221,13 @@ name!(
     HoldName,
     "hold-",
     Hold
+);
+
+name!(
+    /// A legal hold by its id, or by the start of one.
+    LegalHoldName,
+    "legal-",
+    LegalHold
 );
 
 /// A task or one action of it.

@@ -30,6 +30,7 @@ pub struct Row {
 /// Never for settings that were resolved: their profiles exist.
 pub fn rows(settings: &Settings) -> Result<Vec<Row>, SettingsError> {
     let mut rows = top(settings);
+    rows.extend(settings.retention.rows());
     rows.extend(settings.repositories.iter().map(|(directory, is)| {
         let key = format!("repository.\"{}\".sensitivity", directory.to_string_lossy());
         row(&key, &is.value.to_string(), &is.origin, about(REPOSITORY, "sensitivity"))
@@ -130,9 +131,7 @@ fn network(name: &str, parts: &[Sourced<NetworkSetting>]) -> Vec<Row> {
 }
 
 fn top(settings: &Settings) -> Vec<Row> {
-    let Settings {
-        state_dir, default_profile, policy, retention, run_as, model, anchor_file, answers, ..
-    } = settings;
+    let Settings { state_dir, default_profile, policy, run_as, model, anchor_file, answers, .. } = settings;
     let (run_as, run_as_origin) = match run_as {
         Some(id) => (id.value.to_string(), &id.origin),
         None => ("the sandbox's own choice".to_owned(), &Origin::BuiltIn),
@@ -159,7 +158,6 @@ fn top(settings: &Settings) -> Vec<Row> {
             about(TOP, "default_profile"),
         ),
         row("policy", &policy.value, &policy.origin, about(TOP, "policy")),
-        row("retention", &display_duration(retention.value), &retention.origin, about(TOP, "retention")),
         row("run_as", &run_as, run_as_origin, about(TOP, "run_as")),
         row("audit.anchor_file", &anchor, anchor_origin, about(AUDIT, "anchor_file")),
         row("model.name", &model.name.value, &model.name.origin, about(MODEL, "name")),
@@ -208,11 +206,11 @@ fn role(name: &str, parts: &[Sourced<RoleSetting>]) -> Vec<Row> {
     parts.iter().map(one).collect()
 }
 
-fn row(key: &str, value: &str, origin: &Origin, about: &'static str) -> Row {
+pub(super) fn row(key: &str, value: &str, origin: &Origin, about: &'static str) -> Row {
     Row { key: key.to_owned(), value: value.to_owned(), origin: origin.to_string(), about }
 }
 
-fn about<T>(keys: &[super::key::Key<T>], name: &str) -> &'static str {
+pub(super) fn about<T>(keys: &[super::key::Key<T>], name: &str) -> &'static str {
     keys.iter().find(|key| key.name == name).map_or("", |key| key.about)
 }
 
@@ -234,7 +232,7 @@ mod tests {
             let row = rows.iter().find(|row| row.key == key).unwrap_or_else(|| panic!("no {key}"));
             (row.value.as_str(), row.origin.as_str())
         };
-        assert_eq!(find("retention"), ("7d", "f.toml:1:1"));
+        assert_eq!(find("retention.layers"), ("7d", "f.toml:1:1"));
         assert_eq!(find("profile.default.memory"), ("1 GiB", "f.toml:3:1"));
         assert_eq!(find("profile.ci.memory"), ("96 MiB", "built in"));
         assert_eq!(find("profile.ci.wall_time"), ("10s", "built in"));

@@ -17,6 +17,7 @@ use super::key::{
 use super::load::MACHINE_FILE;
 use super::nearest;
 use super::origin::{Place, Source};
+use super::retention::RETENTION;
 use super::value::{Value, ValueError};
 
 /// A settings file: exactly what was written.
@@ -173,6 +174,9 @@ impl Reader<'_> {
                 "model" => self.section(key, value, MODEL, Setting::Model),
                 "audit" => self.section(key, value, AUDIT, Setting::Audit),
                 "ceiling" => self.section(key, value, LIMITS, Setting::Ceiling),
+                "retention" if matches!(value.get_ref(), DeValue::Table(_)) => {
+                    self.section(key, value, RETENTION, Setting::Retention);
+                }
                 "minimum" => self.section(key, value, MINIMUM, Setting::Minimum),
                 "profile" => self.profiles(value),
                 "role" => self.roles(value),
@@ -380,6 +384,7 @@ mod tests {
     use model::{Bytes, Level};
 
     use super::super::key::{LimitSetting, MinimumSetting, ModelSetting};
+    use super::super::retention::RetentionSetting;
     use super::*;
 
     fn operator(text: &str) -> Result<SettingsFile, Vec<Problem>> {
@@ -406,7 +411,7 @@ mod tests {
         let ci = |part| Setting::Profile("ci".to_owned(), part);
         for setting in [
             Setting::DefaultProfile("ci".to_owned()),
-            Setting::Retention(Duration::from_secs(7 * 86_400)),
+            Setting::Retention(RetentionSetting::Work(Duration::from_secs(7 * 86_400))),
             Setting::Model(ModelSetting::Name("m".to_owned())),
             Setting::Ceiling(LimitSetting::Memory(Bytes::gib(2))),
             Setting::Minimum(MinimumSetting::MemoryAndCpu(Level::Hard)),
@@ -428,6 +433,8 @@ mod tests {
         assert_eq!(problems(operator(text)), [expected]);
         let answer = problems(operator("[ceiling]\nxyzzy = 1\n")).join("");
         assert!(answer.contains("valid here are memory, processes, cpus, wall_time"), "{answer}");
+        let answer = problems(operator("[retention]\nlayrs = \"1d\"\n")).join("");
+        assert!(answer.contains("`retention.layrs` is not a setting: did you mean `layers`?"), "{answer}");
         let answer = problems(operator("modle = 1\n")).join("");
         assert!(answer.ends_with("did you mean `model`?"), "{answer}");
     }
@@ -468,6 +475,8 @@ mod tests {
             "state_dir = \"/tmp/x\"\n",
             "default_profile = \"default\"\n",
             "run_as = 1\n",
+            "retention = \"1s\"\n",
+            "[retention]\nlayers = \"1s\"\n",
             "[model]\nbase_url = \"https://attacker.example\"\n",
             "[profile.wide]\nmemory = \"99GiB\"\n",
             "[role.release-manager]\npeople = [\"ada\"]\n",

@@ -12,6 +12,7 @@ use model::intake::Sensitivity;
 use model::limits::DiskMode;
 use model::{Bytes, EgressRule, Level, LimitKind, Limits, TaskId, UnlistedProgram};
 
+use super::retention::RetentionSetting;
 use super::value::{Form, Value, ValueError};
 
 /// One thing that can be set.
@@ -23,8 +24,8 @@ pub enum Setting {
     DefaultProfile(String),
     /// The bundle, or the file of rules, that decides.
     Policy(String),
-    /// How long layers and outputs stay after their task is closed.
-    Retention(Duration),
+    /// How long what is kept stays, or how much of it.
+    Retention(RetentionSetting),
     /// The user that commands run as when we are root and the workspace is root's.
     RunAs(u32),
     /// Which model, and how it is reached.
@@ -306,8 +307,8 @@ pub(super) const TOP: &[Key<Setting>] = &[
     Key {
         name: "retention",
         form: Form::Time,
-        about: "How long layers and outputs stay after their task is closed.",
-        make: |value| value.time().map(Setting::Retention),
+        about: "How long what tasks made stays: layers, outputs and artifacts. As a table it says more.",
+        make: |value| value.time().map(RetentionSetting::Work).map(Setting::Retention),
     },
     Key {
         name: "run_as",
@@ -740,7 +741,10 @@ pub(super) struct Variable {
 pub(super) const VARIABLES: &[Variable] = &[
     Variable { name: "FUMEHOOD_STATE_DIR", make: |value| value.path().map(Setting::StateDir) },
     Variable { name: "FUMEHOOD_PROFILE", make: |value| value.text().map(Setting::DefaultProfile) },
-    Variable { name: "FUMEHOOD_RETENTION", make: |value| value.time().map(Setting::Retention) },
+    Variable {
+        name: "FUMEHOOD_RETENTION",
+        make: |value| value.time().map(RetentionSetting::Work).map(Setting::Retention),
+    },
     Variable { name: "FUMEHOOD_RUN_AS", make: |value| value.user_id().map(Setting::RunAs) },
     Variable {
         name: "FUMEHOOD_MODEL",

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use model::intake::Sensitivity;
 use model::text::escape;
@@ -17,6 +16,7 @@ use super::key::{
 };
 use super::nearest;
 use super::origin::{Origin, Sourced};
+use super::retention::RetentionSettings;
 use super::value::{Value, ValueError};
 
 /// Settings as they hold, with units, each with its origin.
@@ -28,8 +28,8 @@ pub struct Settings {
     pub default_profile: Sourced<String>,
     /// The bundle, or the file of rules, that decides.
     pub policy: Sourced<String>,
-    /// How long layers and outputs stay after their task is closed.
-    pub retention: Sourced<Duration>,
+    /// How long what is kept stays, and how much of it.
+    pub retention: RetentionSettings,
     /// The user that commands run as when we are root and the workspace is root's; `None` leaves it to the sandbox.
     pub run_as: Option<Sourced<u32>>,
     /// Which model, and how it is reached.
@@ -86,7 +86,6 @@ pub enum KeySource {
 const KEY_VARIABLE: &str = "DEEPSEEK_API_KEY";
 const DEFAULT_MODEL: &str = "deepseek-flash";
 const DEFAULT_BASE_URL: &str = "https://api.deepseek.com";
-const DEFAULT_RETENTION: Duration = Duration::from_secs(30 * 86_400);
 
 /// Says why there are no settings to go by.
 #[derive(Debug, thiserror::Error)]
@@ -241,7 +240,7 @@ impl Settings {
             state_dir: Sourced::built_in(state_dir.unwrap_or_default()),
             default_profile: Sourced::built_in("default".to_owned()),
             policy: Sourced::built_in("default".to_owned()),
-            retention: Sourced::built_in(DEFAULT_RETENTION),
+            retention: RetentionSettings::built_in(),
             run_as: None,
             model: ModelSettings {
                 name: Sourced::built_in(DEFAULT_MODEL.to_owned()),
@@ -275,7 +274,7 @@ impl Settings {
             Setting::StateDir(value) => self.state_dir = Sourced { value, origin },
             Setting::DefaultProfile(value) => self.default_profile = Sourced { value, origin },
             Setting::Policy(value) => self.policy = Sourced { value, origin },
-            Setting::Retention(value) => self.retention = Sourced { value, origin },
+            Setting::Retention(value) => self.retention.add(value, origin),
             Setting::RunAs(value) => self.run_as = Some(Sourced { value, origin }),
             Setting::Model(ModelSetting::Name(value)) => self.model.name = Sourced { value, origin },
             Setting::Model(ModelSetting::BaseUrl(value)) => self.model.base_url = Sourced { value, origin },
@@ -361,7 +360,8 @@ mod tests {
             Environment::from([("HOME", "/h"), ("FUMEHOOD_MODEL", "c"), ("FUMEHOOD_RUN_AS", "9")]);
         let flags = vec![(Setting::StateDir("/s".into()), "--state-dir")];
         let settings = Settings::resolve(files, &environment, flags).expect("resolves");
-        assert_eq!(settings.retention.origin.to_string(), "/home/f.toml:1:1");
+        let two_days = std::time::Duration::from_hours(48);
+        assert_eq!(settings.retention.resolved(None, None).age(model::KeptClass::Layers), two_days);
         assert_eq!(
             (settings.model.name.value.as_str(), settings.model.name.origin),
             ("c", Origin::Environment("FUMEHOOD_MODEL"))

@@ -6,6 +6,7 @@ use super::key::{
     APPROVALS, AUDIT, CANARY, CREDENTIAL, GATEWAY, Key, LIMITS, MINIMUM, MODEL, NETWORK, PROFILE, REGISTRY,
     REPOSITORY, ROLE, TOP,
 };
+use super::retention::RETENTION;
 
 /// Returns the JSON schema of the operator's settings file.
 pub fn schema() -> Json {
@@ -15,6 +16,9 @@ pub fn schema() -> Json {
         "approvals".to_owned(),
         table(properties(APPROVALS), "How people answer. Only the machine's file can hold this."),
     );
+    let age = top.remove("retention").unwrap_or_default();
+    let ages = table(properties(RETENTION), "How long what is kept stays, and how much of it.");
+    top.insert("retention".to_owned(), json!({"anyOf": [age, ages]}));
     top.insert("audit".to_owned(), table(properties(AUDIT), "How the record is kept."));
     top.insert(
         "ceiling".to_owned(),
@@ -121,6 +125,7 @@ mod tests {
             "state_dir = \"/s\"\ndefault_profile = \"ci\"\nretention = \"30d\"\nrun_as = 61000\n",
             "[model]\nname = \"m\"\nbase_url = \"https://m.example\"\nkey_file = \"/k\"\n",
             "[audit]\nanchor_file = \"/mnt/heads\"\n",
+            "[retention]\nlayers = \"30d\"\nlayers_max = \"20GiB\"\nincidents = \"1d\"\n",
             "[ceiling]\nmemory = 1024\ncpus = 1.5\ndisk = \"4 GiB\"\nfiles = 3\ndisk_mode = \"memory\"\n",
             "[role.release-manager]\npeople = [\"ada\", 1001]\ngroups = [\"ops\"]\n[role.x]\n",
             "[minimum]\nmemory_and_cpu = \"hard\"\n[profile.ci]\nbased_on = \"strict\"\n[profile.ci.minimum]\n",
@@ -135,6 +140,9 @@ mod tests {
             "state_dir = \"relative\"\n",
             "retention = 30\n",
             "retention = \"30 days\"\n",
+            "[retention]\nlayers = 30\n",
+            "[retention]\nlayers_max = \"30d\"\n",
+            "[retention]\ntrials = \"30d\"\n",
             "run_as = 0\n",
             "[ceiling]\ncpus = 0\n",
             "[ceiling]\nmemory = \"lots\"\n",

@@ -77,6 +77,11 @@ fn find(context: &Context<'_>, engine: &Engine, args: &DiffArgs) -> Result<Found
 
 fn of_action(engine: &Engine, action: &ActionId) -> Result<Found, CliError> {
     let document = super::look::document(engine, action)?;
+    if document.is_pruned("inspected") {
+        return Err(CliError::Cannot(format!(
+            "what {action} changed was pruned from the record (`fumehood audit show --action {action}`)"
+        )));
+    }
     let stored = engine.store().read(|reader| reader.find_action(action.as_str()))?;
     let task = engine.store().read(|reader| reader.find_task(stored.task.as_str()))?;
     let stack = engine.stack_of_action(&task, action)?;

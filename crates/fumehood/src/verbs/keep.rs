@@ -7,14 +7,15 @@ use crate::exit::Exit;
 use crate::output::render;
 use crate::output::shape::GcDocument;
 
-/// Removes layers and outputs whose retention has ended.
+/// Removes what is kept and whose retention has ended, by classes.
 pub(super) fn gc(context: &Context<'_>, args: &GcArgs) -> Result<Exit, CliError> {
     let engine = context.engine()?;
-    let retention = args.older_than.unwrap_or(context.settings.retention.value);
-    let progress = context.console.progress("looking for layers whose retention has ended");
-    let garbage = engine.collect_garbage(retention, args.dry_run)?;
+    let retention = context.settings.retention.resolved(args.older_than, args.incidents_older_than);
+    let progress = context.console.progress("looking for what is kept and over, by tasks");
+    let garbage =
+        engine.collect_garbage(&retention, args.dry_run, &|done, total| progress.count(done, total))?;
     drop(progress);
-    let document = GcDocument { dry_run: args.dry_run, layers: garbage.actions, freed: garbage.bytes };
+    let document = GcDocument::of(args.dry_run, garbage);
     context.console.answer(&document, |paint| render::gc(&document, paint));
     Ok(Exit::Success)
 }

@@ -1,5 +1,6 @@
 //! `log`, `show` and `why`: what is known of actions, from the record.
 
+use ::agent::conversation::{CallId, Message};
 use engine::store::{ActionState, LayerState, StoredAction};
 use engine::{Engine, Moment, Unread};
 use model::{ActionId, TaskId, Timestamp};
@@ -46,6 +47,9 @@ pub(super) fn show(context: &Context<'_>, args: &ShowArgs) -> Result<Exit, CliEr
     if args.context {
         return show_context(context, &engine, &action);
     }
+    if args.response {
+        return show_response(context, &engine, &action);
+    }
     let document = whole(&engine, &action)?;
     context.console.answer(&document, |paint| render::action(&document, paint, args.full));
     Ok(Exit::Success)
@@ -72,6 +76,27 @@ fn show_context(context: &Context<'_>, engine: &Engine, action: &StoredAction) -
             .say("fumehood: tokens stand where secrets were; the model was sent the rest as it is here");
     }
     context.console.print_bytes(&sent.content);
+    context.console.print_bytes(b"\n");
+    Ok(Exit::Success)
+}
+
+/// Writes what the model answered when it asked for an action: its text, its thoughts and its calls.
+fn show_response(context: &Context<'_>, engine: &Engine, action: &StoredAction) -> Result<Exit, CliError> {
+    let none = || {
+        CliError::Cannot(format!(
+            "nothing is kept of what a model answered to come to {}: no agent asked for it, or its time was over",
+            action.id
+        ))
+    };
+    let read = engine.read_conversation(&context.principal(), action)?;
+    let conversation = read.map_err(|unread| refused(&unread, action))?.ok_or_else(none)?;
+    let call: CallId = conversation.call.parse().map_err(|_| none())?;
+    let mut turns = conversation
+        .messages
+        .iter()
+        .filter(|message| matches!(serde_json::from_str(message.get()), Ok(Message::Assistant(_))));
+    let turn = turns.nth(call.turn.saturating_sub(1) as usize).ok_or_else(none)?;
+    context.console.print_bytes(turn.get().as_bytes());
     context.console.print_bytes(b"\n");
     Ok(Exit::Success)
 }
@@ -129,6 +154,9 @@ pub(super) fn of_stored(engine: &Engine, action: &StoredAction) -> Result<Action
     let mut document =
         ActionDocument::from_events(action.id.clone(), events.iter().map(|(at, event)| (*at, event)));
     document.task = Some(action.task.clone());
+    if let Some(ending) = &action.ending {
+        document.ended_as(ending);
+    }
     document.undone = action.layer == Some(LayerState::Undone);
     if let Some(part) = &document.approval {
         // It may stand for an earlier request, and expires without an event.

@@ -20,6 +20,7 @@ mod doctor;
 mod elsewhere;
 mod gateway;
 mod history;
+mod hold;
 mod intake;
 mod keep;
 mod launch;
@@ -30,6 +31,7 @@ mod order;
 mod partial;
 mod policy;
 mod provider;
+mod prune;
 mod repository;
 mod reproduce;
 mod run;
@@ -45,8 +47,8 @@ mod vault;
 use clap::CommandFactory;
 
 use crate::args::{
-    ApprovalsVerb, ArtifactsVerb, AuditVerb, Cli, ConfigVerb, CredentialVerb, DepsVerb, NetVerb, PolicyVerb,
-    TaskVerb, Verb,
+    ApprovalsVerb, ArtifactsVerb, AuditVerb, Cli, ConfigVerb, CredentialVerb, DepsVerb, HoldVerb, NetVerb,
+    PolicyVerb, TaskVerb, Verb,
 };
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -94,6 +96,11 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
         Verb::Discard(args) => history::discard(&context(global)?, &args),
         Verb::Undo(args) => history::undo(&context(global)?, &args),
         Verb::Fork(args) => history::fork(&context(global)?, &args),
+        Verb::Hold(args) => match args.verb {
+            HoldVerb::Add(args) => hold::add(&context(global)?, &args),
+            HoldVerb::List => hold::list(&context(global)?),
+            HoldVerb::Lift(args) => hold::lift(&context(global)?, &args),
+        },
         Verb::Gc(args) => keep::gc(&context(global)?, &args),
         Verb::Log(args) => look::log(&context(global)?, &args),
         Verb::Show(args) => look::show(&context(global)?, &args),
@@ -114,6 +121,7 @@ pub(crate) fn dispatch(cli: Cli, console: &Console, environment: Environment) ->
             AuditVerb::Verify(args) => audit::verify(&context(global)?, &args),
             AuditVerb::Export(args) => audit::export(&context(global)?, &args),
             AuditVerb::Checkpoint(args) => audit::checkpoint(&context(global)?, &args),
+            AuditVerb::Prune(args) => prune::prune(&context(global)?, &args),
             AuditVerb::Key => audit::key(&context(global)?),
         },
         Verb::Policy(args) => match args.verb {

@@ -16,10 +16,10 @@ use super::task::choose;
 use crate::args::{NetExplainArgs, NetLogArgs, NetTestArgs};
 use crate::error::CliError;
 use crate::exit::Exit;
-use crate::output::render;
 use crate::output::shape::{
-    NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy, NetTestDocument, PolicyAnswer,
+    ActionDocument, NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy, NetTestDocument, PolicyAnswer,
 };
+use crate::output::{Console, render};
 use crate::settings::Settings;
 
 /// Lists what the actions of a task tried to reach.
@@ -36,7 +36,7 @@ pub(super) fn log(context: &Context<'_>, args: &NetLogArgs) -> Result<Exit, CliE
             (task, actions)
         }
     };
-    let (mut attempts, dropped) = tried(&engine, &actions)?;
+    let (mut attempts, dropped) = tried(context.console, &engine, &actions)?;
     attempts.retain(|row| !args.refused || row.tried.attempt.is_refused());
     if let Some(number) = args.number {
         attempts.drain(..attempts.len().saturating_sub(number as usize));
@@ -47,10 +47,15 @@ pub(super) fn log(context: &Context<'_>, args: &NetLogArgs) -> Result<Exit, CliE
 }
 
 /// Returns what actions tried, oldest first, and how much more there was.
-fn tried(engine: &Engine, actions: &[StoredAction]) -> Result<(Vec<NetLogRow>, u64), CliError> {
+fn tried(
+    console: &Console,
+    engine: &Engine,
+    actions: &[StoredAction],
+) -> Result<(Vec<NetLogRow>, u64), CliError> {
     let (mut rows, mut dropped) = (Vec::new(), 0);
     for action in actions {
         let document = of_stored(engine, action)?;
+        say_pruned(console, &document);
         let Some(network) = document.network() else { continue };
         dropped += network.attempts_dropped + network.untold;
         let row = |tried: &_| NetLogRow { action: action.id.clone(), tried: Clone::clone(tried) };
@@ -60,12 +65,24 @@ fn tried(engine: &Engine, actions: &[StoredAction]) -> Result<(Vec<NetLogRow>, u
     Ok((rows, dropped))
 }
 
+/// Says that what an action tried is not on the record any more.
+fn say_pruned(console: &Console, document: &ActionDocument) {
+    if document.is_pruned("network-attempts") {
+        console.say(&format!(
+            "fumehood: what {} tried over the network was pruned from the record",
+            document.action
+        ));
+    }
+}
+
 /// Explains what an action could not reach.
 pub(super) fn explain(context: &Context<'_>, args: &NetExplainArgs) -> Result<Exit, CliError> {
     let engine = context.engine()?;
     let action = choose_action(context, &engine, args.action.as_ref(), args.workspace.as_deref())?;
     let settings = &context.settings;
-    let document = NetExplainDocument::of(&of_stored(&engine, &action)?, |rule| naming(settings, rule));
+    let of_action = of_stored(&engine, &action)?;
+    say_pruned(context.console, &of_action);
+    let document = NetExplainDocument::of(&of_action, |rule| naming(settings, rule));
     context.console.answer(&document, |paint| render::net_explain(&document, paint));
     Ok(Exit::Success)
 }

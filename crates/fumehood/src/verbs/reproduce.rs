@@ -26,6 +26,12 @@ use crate::output::{json_line, render};
 pub(super) fn reproduce(context: &Context<'_>, args: &ReproduceArgs) -> Result<Exit, CliError> {
     let engine = context.engine()?;
     let action = engine.store().read(|reader| reader.find_action(args.action.as_str()))?;
+    if action.request.is_pruned() {
+        let id = &action.id;
+        return Err(CliError::Cannot(format!(
+            "what {id} was asked for was pruned: run it anew with `fumehood run`"
+        )));
+    }
     refuse_secrets(&action, args.shell)?;
     let before = document(&engine, &action.id)?;
     let workspace = context.workspace(Some(action.start.workspace.as_path()))?;

@@ -59,6 +59,34 @@ fn the_context_of_an_action_is_what_the_model_was_sent_before_it() {
 }
 
 #[test]
+fn the_response_to_an_action_is_what_the_model_answered_and_its_reading_is_on_the_record() {
+    let bench = Bench::new();
+    let call = |words: &str| ("run_command", json!({ "command": format!("echo {words}") }));
+    let play = bench.transcript(&[
+        call("first-words"),
+        call("second-words"),
+        ("finish", json!({ "summary": "done" })),
+    ]);
+    let (code, _) = bench.json(&["agent", "--json", "--replay", play.to_str().expect("text"), "say"]);
+    assert_eq!(code, 0);
+    let (_, log) = bench.json(&["log", &bench.task(), "--json"]);
+    for (at, words) in ["first-words", "second-words"].iter().enumerate() {
+        let action = log["log"][at]["action"].as_str().expect("an id");
+        let output = bench.run(&["show", action, "--response"]);
+        let answer: Value = serde_json::from_slice(&output.stdout).expect("is JSON");
+        let calls = answer["tool_calls"].as_array().expect("a list");
+        assert!(calls.len() == 1 && calls[0].to_string().contains(words), "{answer:#}");
+    }
+    let record = text(&bench.run(&["audit", "show"]).stdout);
+    assert_eq!(record.matches("transcript by user").count(), 2, "{record}");
+    // Neither what was asked nor what was answered is in a file in the clear, but for the arguments of what ran.
+    for file in files_below(&bench.path("state")) {
+        let bytes = fs::read(&file).expect("can be read");
+        assert!(!text(&bytes).contains("tool_calls"), "{}", file.display());
+    }
+}
+
+#[test]
 fn what_no_model_asked_for_has_no_context_and_a_dropped_key_takes_all_of_them() {
     let bench = Bench::new();
     let play = bench.transcript(&[
@@ -79,7 +107,8 @@ fn what_no_model_asked_for_has_no_context_and_a_dropped_key_takes_all_of_them() 
         text(&output.stderr)
     };
     assert!(refused(&own, "--context").contains("no agent asked for it"));
-    for (class, flag) in [("context", "--context"), ("output", "--output")] {
+    assert!(refused(&own, "--response").contains("no agent asked for it"));
+    for (class, flag) in [("context", "--context"), ("output", "--output"), ("transcript", "--response")] {
         fs::remove_file(bench.path("state/keys").join(class)).expect("is there");
         let said = refused(&action, flag);
         assert!(

@@ -74,6 +74,7 @@ pub(crate) const VERBS: &[Verb] = &[
     Verb { name: "audit verify", ..PLAIN },
     Verb { name: "audit export", ..PLAIN },
     Verb { name: "audit checkpoint", ..PLAIN },
+    Verb { name: "audit prune", words: &["--dry-run", "--class", "runs", "--older-than", "1d"], ..PLAIN },
     Verb { name: "audit key", ..PLAIN },
     Verb { name: "policy decide", words: &["--", "ls"], state: false, ..PLAIN },
     Verb { name: "policy check", words: &["rules.cedar"], state: false, ..PLAIN },
@@ -107,6 +108,14 @@ pub(crate) const VERBS: &[Verb] = &[
     Verb { name: "deps list", names: &["TASK"], ..PLAIN },
     Verb { name: "deps who-used", words: &["serde"], ..PLAIN },
     Verb { name: "deps sbom", words: &["ACTION"], names: &["ACTION"], ..PLAIN },
+    Verb {
+        name: "hold add",
+        words: &["--repo", ".", "--reason", "x"],
+        names: &["ACTION", "--reason", "x"],
+        ..PLAIN
+    },
+    Verb { name: "hold list", ..PLAIN },
+    Verb { name: "hold lift", words: &["legal-aaaaaaaaaaaaaaaa", "--reason", "x"], ..PLAIN },
     Verb { name: "gc", words: &["--dry-run"], ..PLAIN },
     Verb { name: "bwrap", words: &["--ro-bind", "/", "/", "--", "true"], ..PLAIN },
     Verb { name: "completions", words: &["bash"], state: false, settings: false, ..PLAIN },

@@ -20,6 +20,7 @@ mod policy_tools;
 mod programs;
 mod record;
 mod redaction;
+mod retention;
 mod roles;
 mod run;
 mod servers;

@@ -49,7 +49,7 @@ fn base64(text: &str, for_urls: bool) -> String {
 }
 
 /// Fails when a file below a directory holds one of these texts.
-fn nowhere(directory: &Path, texts: &[String]) {
+pub(crate) fn nowhere(directory: &Path, texts: &[String]) {
     for entry in fs::read_dir(directory).expect("can be listed").map(|entry| entry.expect("an entry")) {
         let path = entry.path();
         if path.is_dir() {

@@ -9,11 +9,11 @@ use fumehood::exit::Exit;
 use fumehood::output::shape::{
     ActionDocument, ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow,
     ConflictRow, CredentialChangeDocument, CredentialDocument, CredentialRow, CredentialsDocument,
-    DepsDocument, DepsRow, DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HoldRow,
-    HostFact, IntakePart, LeaseRow, LogDocument, LogRow, NetExplainDocument, NetLogDocument, NetLogRow,
-    NetPolicy, NetTestDocument, PolicyAnswer, ProblemRow, ProblemsDocument, Ran, ReproduceDocument,
-    RevocationRow, StagePart, StopDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument,
-    UndoDocument, differences, schemas, why,
+    DepsDocument, DepsRow, DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, GcRow,
+    HoldRow, HostFact, IntakePart, LeaseRow, LegalHoldRow, LegalHoldsDocument, LogDocument, LogRow,
+    NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy, NetTestDocument, PolicyAnswer, ProblemRow,
+    ProblemsDocument, PruneDocument, Ran, ReproduceDocument, RevocationRow, StagePart, StopDocument,
+    TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument, differences, schemas, why,
 };
 use fumehood::output::{Paint, render};
 use model::action::Principal;
@@ -167,6 +167,8 @@ fn every_document_fits_its_schema() {
     fits("credentials", &CredentialsDocument { credentials: vec![credential_shown().credential] });
     fits("credential-change", &credential_changed("revoked"));
     fits("net-test", &NetTestDocument { rule: None, policy: None, ..net_tested() });
+    fits("legal-holds", &legal_holds_document());
+    fits("audit-prune", &prune_document());
     fits("undo", &UndoDocument { task: task_row().task, layers: vec![id()] });
     fits("diff", &diff_document());
     fits("doctor", &doctor_document(true));
@@ -182,7 +184,8 @@ fn every_document_fits_its_schema() {
     fits("config-check", &problems_document());
     fits("artifacts", &artifacts_document());
     fits("deps", &deps_document());
-    fits("gc", &GcDocument { dry_run: true, layers: vec![id()], freed: 7 });
+    let classes = vec![GcRow { class: model::KeptClass::Layers, number: 1, bytes: 7 }];
+    fits("gc", &GcDocument { dry_run: true, layers: vec![id()], classes, freed: 7, held: 1, incidents: 2 });
 }
 
 #[test]
@@ -200,8 +203,12 @@ fn the_record_fits_its_schema() {
     }
     let broken = audit::Broken { record: 3, flaw: audit::Flaw::Swapped { found: 4 } };
     fits("audit-verify", &audit::Verification::Broken(broken));
-    fits("audit-verify", &audit::Verification::Consistent { end: head.clone() });
-    fits("audit-verify", &audit::Verification::Anchored { end: head.clone(), anchored: 0, signed_heads: 1 });
+    let records = vec![model::RecordRange { first: 2, last: 4 }];
+    let pruned = audit::Pruned { number: 3, records, not_anchored: 1 };
+    let found = audit::Verification::Consistent { end: head.clone(), pruned: pruned.clone() };
+    fits("audit-verify", &found);
+    let end = head.clone();
+    fits("audit-verify", &audit::Verification::Anchored { end, anchored: 0, signed_heads: 1, pruned });
     fits("audit-verify", &audit::Verification::Extends { from: 0, end: head });
 }
 
@@ -222,6 +229,8 @@ fn nothing_that_is_shown_can_drive_a_terminal() {
     let refused = TaskNewDocument { task: None, intake: intake_part(), lacks: vec![HOSTILE.to_owned()] };
     shown.push(render::task_refused(&refused, Paint::PLAIN));
     shown.push(render::stopped(&hold_document(), Paint::PLAIN));
+    shown.push(render::legal_holds(&legal_holds_document(), Paint::PLAIN));
+    shown.push(render::pruned(&prune_document(), Paint::PLAIN));
     shown.push(render::tasks(&TasksDocument { tasks: vec![task_row()] }, Paint::PLAIN));
     let document = diff_document();
     shown.push(render::diff(&document.patch, &document.held_back, Paint::PLAIN));
@@ -359,6 +368,36 @@ fn intake_part() -> IntakePart {
             artifacts: vec![HOSTILE.to_owned()],
         },
     })
+}
+
+fn prune_document() -> PruneDocument {
+    let prune = engine::Prune {
+        classes: [(model::EventClass::Runs, engine::Removed { number: 3, bytes: 7 })].into(),
+        records: vec![model::RecordRange { first: 2, last: 4 }],
+        held: 1,
+        incidents: 2,
+        whole: 3,
+        left: Some(HOSTILE.to_owned()),
+    };
+    PruneDocument::of(true, prune)
+}
+
+fn legal_holds_document() -> LegalHoldsDocument {
+    let hold = |scope| model::LegalHold {
+        id: model::LegalHoldId::from_random([3; 10]),
+        scope,
+        tasks: vec![task_row().task],
+        reason: HOSTILE.to_owned(),
+        by: Principal::User(HOSTILE.to_owned()),
+        since: Timestamp::from_nanos(1_764_505_632_123_456_000),
+    };
+    let scopes = [
+        model::LegalScope::Task(task_row().task),
+        model::LegalScope::Action { task: task_row().task, action: id(), ordinal: 3 },
+        model::LegalScope::Directory(model::OsText::literal("/w\u{1b}[2J")),
+    ];
+    let holds = scopes.map(|scope| LegalHoldRow::of(hold(scope))).to_vec();
+    LegalHoldsDocument { holds, lifted: Some(model::LegalHoldId::from_random([4; 10])) }
 }
 
 fn hold_document() -> StopDocument {

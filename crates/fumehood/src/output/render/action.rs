@@ -58,6 +58,10 @@ pub fn action(document: &ActionDocument, paint: Paint, full: bool) -> String {
     if document.joined_by.len() > most {
         page.line("", &format!("and {} more", document.joined_by.len() - most));
     }
+    if !document.pruned.is_empty() {
+        let events = document.pruned.iter().map(|was| escape(was).into_owned()).collect::<Vec<_>>();
+        page.line("pruned", &format!("the content of {} was taken out of the record", events.join(", ")));
+    }
     if document.undone {
         page.line("undone", "its layer was taken off the task");
     }

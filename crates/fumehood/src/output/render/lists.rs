@@ -8,8 +8,9 @@ use model::event::Verdict;
 use model::text::escape;
 
 use super::super::shape::{
-    ArtifactsDocument, ConfigDocument, DepsDocument, GcDocument, IntakePart, LogRow, ProblemsDocument, Ran,
-    StopDocument, TaskDocument, TaskNewDocument, TaskRow, TasksDocument, UndoDocument,
+    ArtifactsDocument, ConfigDocument, DepsDocument, GcDocument, IntakePart, LegalHoldsDocument, LogRow,
+    ProblemsDocument, PruneDocument, Ran, StopDocument, TaskDocument, TaskNewDocument, TaskRow,
+    TasksDocument, UndoDocument,
 };
 use super::super::style::Paint;
 use super::table::{Cell, Page, table};
@@ -57,6 +58,59 @@ pub fn stopped(document: &StopDocument, paint: Paint) -> String {
         ]
     });
     text + &table(&rows.collect::<Vec<_>>(), paint)
+}
+
+/// Says what was taken out of the record.
+pub fn pruned(document: &PruneDocument, paint: Paint) -> String {
+    let rows = document.classes.iter().map(|row| {
+        vec![
+            Cell::painted(row.class.name(), |p, t| p.name(t)),
+            Cell::plain(row.number.to_string()),
+            Cell::plain(Bytes::new(row.bytes).to_string()),
+        ]
+    });
+    let mut text = table(&rows.collect::<Vec<_>>(), paint);
+    let number: u64 = document.classes.iter().map(|row| row.number).sum();
+    let done = if document.dry_run { "would be pruned" } else { "pruned" };
+    text += &format!("{} {done}\n", counted(number, "event"));
+    for (number, why) in [
+        (document.held, "stay for a legal hold (`fumehood hold list`)"),
+        (document.incidents, "stay because of what they are about (`retention.incidents`)"),
+        (document.whole, "stay: an older build recorded them, with their text in the digest"),
+    ] {
+        if number > 0 {
+            text += &format!("{number} more {why}\n");
+        }
+    }
+    if let Some(why) = &document.left {
+        text += &format!("copies may still stand in free space of the database: {}\n", escape(why));
+    }
+    text
+}
+
+/// Says what is kept whatever its retention.
+pub fn legal_holds(document: &LegalHoldsDocument, paint: Paint) -> String {
+    if document.holds.is_empty() {
+        return "there is no legal hold\n".to_owned();
+    }
+    let rows = document.holds.iter().map(|hold| {
+        let what = match (&hold.action, &hold.task, &hold.directory) {
+            (Some(action), ..) => format!("{action} and what came before it"),
+            (_, Some(task), _) => task.to_string(),
+            (.., directory) => directory
+                .as_ref()
+                .map(|directory| String::from_utf8_lossy(directory.as_bytes()).into_owned())
+                .unwrap_or_default(),
+        };
+        vec![
+            Cell::painted(hold.hold.as_str(), |p, t| p.name(t)),
+            Cell::plain(moment(hold.since)),
+            Cell::plain(&hold.by),
+            Cell::plain(what),
+            Cell::plain(&hold.reason),
+        ]
+    });
+    table(&rows.collect::<Vec<_>>(), paint)
 }
 
 /// Shows one task with its actions.
@@ -235,11 +289,24 @@ pub fn undo(document: &UndoDocument, paint: Paint) -> String {
 
 /// Says what was removed.
 pub fn gc(document: &GcDocument, paint: Paint) -> String {
-    let mut text = String::new();
-    for layer in &document.layers {
-        text.push_str(&format!("{}\n", paint.name(layer)));
-    }
-    let (number, freed) = (counted(document.layers.len() as u64, "layer"), Bytes::new(document.freed));
+    let rows = document.classes.iter().map(|row| {
+        vec![
+            Cell::painted(row.class.name(), |p, t| p.name(t)),
+            Cell::plain(row.number.to_string()),
+            Cell::plain(Bytes::new(row.bytes).to_string()),
+        ]
+    });
+    let mut text = table(&rows.collect::<Vec<_>>(), paint);
+    let number: u64 = document.classes.iter().map(|row| row.number).sum();
     let done = if document.dry_run { "would be removed" } else { "removed" };
-    text + &format!("{number} with {freed} {done}\n")
+    text += &format!("{} with {} {done}\n", counted(number, "thing"), Bytes::new(document.freed));
+    if document.held > 0 {
+        text += &format!("{} more stay for a legal hold (`fumehood hold list`)\n", document.held);
+    }
+    if document.incidents > 0 {
+        let why =
+            "stay because they failed, were denied or tried what is not allowed (`retention.incidents`)";
+        text += &format!("{} more {why}\n", document.incidents);
+    }
+    text
 }

@@ -27,7 +27,9 @@ pub use credential::{credential, credential_changed, credentials};
 pub use demo::demo;
 pub use diff::{applied, change_list, changes, diff, patch, taken_back};
 pub use doctor::doctor;
-pub use lists::{artifacts, config, deps, gc, log, problems, stopped, task, task_refused, tasks, undo};
+pub use lists::{
+    artifacts, config, deps, gc, legal_holds, log, problems, pruned, stopped, task, task_refused, tasks, undo,
+};
 pub use network::{net_explain, net_log, net_test, refused_line};
 pub use policy::{decision, dossier, policy_check};
 pub use policy_tools::{explanation, policy_diff, policy_test, proofs, replay, suggestion};

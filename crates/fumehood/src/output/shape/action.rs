@@ -66,6 +66,8 @@ pub struct ActionDocument {
     pub undone: bool,
     /// The actions that were given its network, oldest first.
     pub joined_by: Vec<JoiningPart>,
+    /// The events about it whose content was taken out of the record; what they said is missing here.
+    pub pruned: Vec<String>,
 }
 
 /// An action that was given the network of another one.
@@ -474,6 +476,7 @@ impl ActionDocument {
             applied: Vec::new(),
             undone: false,
             joined_by: Vec::new(),
+            pruned: Vec::new(),
         }
     }
 
@@ -546,6 +549,7 @@ impl ActionDocument {
             Event::Applied { changes, held_back, .. } => self.applied(at, false, changes, held_back),
             Event::AppliedUndone { changes, held_back, .. } => self.applied(at, true, changes, held_back),
             Event::Undone { layers } => self.undone |= layers.contains(&self.action),
+            Event::Pruned { was, .. } => self.pruned.push(was),
             _ => {}
         }
     }
@@ -579,10 +583,7 @@ impl ActionDocument {
         (self.state, self.ran, self.exit_code) = match (&self.end, &self.not_started, &self.sandbox, allowed)
         {
             (Some(end), ..) => {
-                let never = matches!(
-                    end.ending,
-                    Ending::NotFound | Ending::NotExecutable { .. } | Ending::NoDirectory { .. }
-                );
+                let never = never_ran(&end.ending);
                 (State::Ended, if never { Ran::No } else { Ran::Yes }, Some(Exit::of(&end.ending).code()))
             }
             (None, Some(_), ..) => (State::NotStarted, Ran::No, Some(Exit::Failed.code())),
@@ -593,6 +594,21 @@ impl ActionDocument {
         };
     }
 
+    /// Tells whether the content of an event about it was taken out of the record.
+    pub fn is_pruned(&self, event: &str) -> bool {
+        self.pruned.iter().any(|was| was == event)
+    }
+
+    /// Says how it ended where the event that said so was pruned.
+    pub fn ended_as(&mut self, ending: &Ending) {
+        use crate::exit::Exit;
+        let allowed = self.decision.as_ref().is_some_and(DecisionPart::is_yes);
+        if self.is_pruned("ended") && allowed {
+            let ran = if never_ran(ending) { Ran::No } else { Ran::Yes };
+            (self.state, self.ran, self.exit_code) = (State::Ended, ran, Some(Exit::of(ending).code()));
+        }
+    }
+
     /// Returns the action whose network it asked to join.
     pub fn joins(&self) -> Option<&ActionId> {
         self.request.as_ref()?.grant.network.joined()
@@ -600,13 +616,19 @@ impl ActionDocument {
 
     /// Returns the command as a person would have typed it, escaped.
     pub fn command(&self) -> String {
-        let Some(request) = &self.request else { return "?".to_owned() };
+        let Some(request) = &self.request else {
+            return if self.is_pruned("requested") { "[pruned]" } else { "?" }.to_owned();
+        };
         let argv: Vec<String> = request.argv.iter().map(shell_word).collect();
         match request.tool.as_str() {
             "run" => argv.join(" "),
             tool => format!("{tool} {}", argv.join(" ")).trim_end().to_owned(),
         }
     }
+}
+
+fn never_ran(ending: &Ending) -> bool {
+    matches!(ending, Ending::NotFound | Ending::NotExecutable { .. } | Ending::NoDirectory { .. })
 }
 
 /// Writes an argument so that its end can be seen: in quotes where it holds a blank or a quote, or is empty.

@@ -7,7 +7,7 @@ use model::enforcement::{Held, Shortfall};
 use model::evidence::{Probe, Teardown};
 use model::stage::Stage;
 use model::task::TaskState;
-use model::{ActionId, OsText, TaskId, Timestamp};
+use model::{ActionId, KeptClass, OsText, TaskId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -184,7 +184,8 @@ fn ending(document: &ActionDocument) -> String {
         (State::NotStarted, ..) => "did not start".to_owned(),
         (State::Unknown, ..) => "no end on the record".to_owned(),
         (State::Started, ..) => "runs".to_owned(),
-        (State::Requested | State::Decided | State::Ended, ..) => "asked for".to_owned(),
+        (State::Ended, None, _) => "ended; how was pruned".to_owned(),
+        (State::Requested | State::Decided, ..) => "asked for".to_owned(),
     }
 }
 
@@ -308,11 +309,45 @@ pub struct ArtifactRow {
 pub struct GcDocument {
     /// Whether it was only looked at.
     pub dry_run: bool,
-    /// The layers and outputs that were, or would be, removed.
+    /// The layers that were, or would be, removed.
     #[schemars(with = "Vec<String>")]
     pub layers: Vec<ActionId>,
-    /// Bytes that they held.
+    /// What was, or would be, removed of each class, of those of which there was anything.
+    pub classes: Vec<GcRow>,
+    /// Bytes that all of it held.
     pub freed: u64,
+    /// How many things stay only because a legal hold covers them.
+    pub held: u64,
+    /// How many things stay only because they failed, were denied or tried what is not allowed.
+    pub incidents: u64,
+}
+
+/// What goes of one class.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct GcRow {
+    /// The class, as `[retention]` has it; `trials` and `bases` too.
+    #[schemars(with = "String")]
+    pub class: KeptClass,
+    /// How many things.
+    pub number: u64,
+    /// Bytes that they hold on the disk, or in the database.
+    pub bytes: u64,
+}
+
+impl GcDocument {
+    /// Says what was, or would be, removed.
+    pub fn of(dry_run: bool, garbage: engine::Garbage) -> Self {
+        let row =
+            |(class, of): (KeptClass, engine::Removed)| GcRow { class, number: of.number, bytes: of.bytes };
+        Self {
+            dry_run,
+            layers: garbage.actions,
+            classes: garbage.classes.into_iter().map(row).collect(),
+            freed: garbage.bytes,
+            held: garbage.held,
+            incidents: garbage.incidents,
+        }
+    }
 }
 
 /// `undo --json`.

@@ -11,10 +11,12 @@ mod audit;
 mod credential;
 mod demo;
 mod deps;
+mod hold;
 mod intake;
 mod net;
 mod policy;
 mod policy_tools;
+mod prune;
 mod reproduce;
 mod schemas;
 mod stop;
@@ -36,7 +38,7 @@ pub use action::{
 pub use agent::{AgentDocument, AgentEnd, AgentFailure, Refused, SandboxUse};
 pub use answers::{
     ApplyDocument, ArtifactRow, ArtifactsDocument, CommitsRow, ConfigDocument, ConfigRow, ConflictRow,
-    DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, HostFact, LogDocument, LogRow,
+    DiffDocument, DoctorDocument, ErrorDocument, ErrorPart, GcDocument, GcRow, HostFact, LogDocument, LogRow,
     ProblemRow, ProblemsDocument, StagePart, TaskDocument, TaskRow, TasksDocument, UndoDocument,
 };
 pub use approval::{
@@ -50,6 +52,7 @@ pub use credential::{
 };
 pub use demo::{DemoCheck, DemoDocument};
 pub use deps::{DepsDocument, DepsRow, SbomDocument};
+pub use hold::{LegalHoldRow, LegalHoldsDocument};
 pub use intake::{IntakePart, TaskNewDocument};
 pub use net::{
     NetExplainDocument, NetLogDocument, NetLogRow, NetPolicy, NetRefusal, NetTestDocument, allow_net,
@@ -65,6 +68,7 @@ pub use policy_tools::{
     RecordedPart, ReplayChange, ReplayDocument, ReplayExample, RowFailure, RulePart, SuggestDocument,
     SuggestedRule,
 };
+pub use prune::{PruneDocument, PruneRow};
 pub use reproduce::{Difference, ReproduceDocument, differences};
 pub use schemas::schemas;
 pub use stop::{HoldRow, StopDocument};

@@ -11,11 +11,11 @@ use super::{
     ActionDocument, AgentDocument, AnswerDocument, ApplyDocument, ApprovalsDocument, ArtifactsDocument,
     BatchDocument, CheckpointDocument, ConfigDocument, CredentialChangeDocument, CredentialDocument,
     CredentialsDocument, DemoDocument, DepsDocument, DiffDocument, DoctorDocument, DossierDocument,
-    ErrorDocument, ExplainDocument, ExportDocument, GcDocument, KeyDocument, LogDocument, Name,
-    NetExplainDocument, NetLogDocument, NetTestDocument, PolicyCheckDocument, PolicyDiffDocument,
-    PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument, ReplayDocument, ReproduceDocument,
-    SignedDocument, StatsDocument, StopDocument, SuggestDocument, TaskDocument, TaskNewDocument, TaskRow,
-    TasksDocument, UndoDocument, WhyDocument,
+    ErrorDocument, ExplainDocument, ExportDocument, GcDocument, KeyDocument, LegalHoldsDocument, LogDocument,
+    Name, NetExplainDocument, NetLogDocument, NetTestDocument, PolicyCheckDocument, PolicyDiffDocument,
+    PolicyDocument, PolicyTestDocument, ProblemsDocument, ProveDocument, PruneDocument, ReplayDocument,
+    ReproduceDocument, SignedDocument, StatsDocument, StopDocument, SuggestDocument, TaskDocument,
+    TaskNewDocument, TaskRow, TasksDocument, UndoDocument, WhyDocument,
 };
 
 /// Returns the schema of every document, by the name of its file in `docs/schemas`.
@@ -34,6 +34,7 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("artifacts", of::<ArtifactsDocument>()),
         ("audit-checkpoint", of::<CheckpointDocument>()),
         ("audit-key", of::<KeyDocument>()),
+        ("audit-prune", of::<PruneDocument>()),
         ("audit-record", audit_record()),
         ("audit-verify", audit_verify()),
         ("config-check", of::<ProblemsDocument>()),
@@ -48,6 +49,7 @@ pub fn schemas() -> Vec<(&'static str, Json)> {
         ("credentials", of::<CredentialsDocument>()),
         ("fumehood.toml", crate::settings::schema()),
         ("gc", of::<GcDocument>()),
+        ("legal-holds", of::<LegalHoldsDocument>()),
         ("log", of::<LogDocument>()),
         ("net-explain", of::<NetExplainDocument>()),
         ("net-log", of::<NetLogDocument>()),
@@ -338,7 +340,7 @@ fn audit_record() -> Json {
         "title": "One record of the log",
         "type": "object",
         "properties": {
-            "format": {"const": 1},
+            "format": {"enum": [1, 2]},
             "seq": {"type": "integer", "minimum": 1},
             "time": {"type": "integer", "minimum": 0, "description": "Nanoseconds since the start of 1970 in UTC."},
             "task": {"type": ["string", "null"]},
@@ -357,12 +359,15 @@ fn audit_verify() -> Json {
     let number = json!({"type": "integer", "minimum": 0});
     let head = object(json!({"log": {"type": "string"}, "seq": number, "digest": digest}));
     let flaw = json!({"type": "object", "properties": {"flaw": {"type": "string"}}, "required": ["flaw"]});
+    let range = object(json!({"first": number, "last": number}));
+    let ranges = json!({"type": "array", "items": range});
+    let pruned = object(json!({"number": number, "records": ranges, "not_anchored": number}));
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "What the check of a log found",
         "oneOf": [
-            object(json!({"result": {"const": "consistent"}, "end": head})),
-            object(json!({"result": {"const": "anchored"}, "end": head, "anchored": number, "signed_heads": number})),
+            object(json!({"result": {"const": "consistent"}, "end": head, "pruned": pruned})),
+            object(json!({"result": {"const": "anchored"}, "end": head, "anchored": number, "signed_heads": number, "pruned": pruned})),
             object(json!({"result": {"const": "extends"}, "from": number, "end": head})),
             object(json!({"result": {"const": "broken"}, "record": number, "flaw": flaw})),
         ],

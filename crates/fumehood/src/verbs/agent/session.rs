@@ -205,7 +205,7 @@ impl Job<'_> {
         &self,
         confined: Confined<ChildStdout, ChildStdin>,
     ) -> Result<Running<ChildStdout, ChildStdin>, CliError> {
-        let stored = self.engine.store().read(|reader| reader.messages(&self.task.id))?;
+        let stored = self.engine.store().messages(&self.task.id)?;
         let damaged = |error| CliError::Cannot(format!("the stored conversation cannot be read: {error}"));
         let earlier: Vec<Message> = stored
             .iter()

@@ -198,7 +198,7 @@ impl Evidence<'_> {
                 return Ok(true);
             }
         }
-        let said = self.engine.store().read(|reader| reader.messages(&self.task.id))?;
+        let said = self.engine.store().messages(&self.task.id)?;
         Ok(said.iter().any(|message| holds(message.get().as_bytes())))
     }
 }

@@ -41,6 +41,9 @@ pub(super) fn recorded(
         _ => None,
     });
     let Some(decision) = decision else { return Ok(Err("it was never decided")) };
+    if action.request.is_pruned() {
+        return Ok(Err("what was asked for was pruned from the record"));
+    }
     if action.class != "action" {
         return Ok(Err("it is a helper of Fumehood's own"));
     }
