@@ -399,7 +399,7 @@ fn python(json: bool) -> Files {
     let sum = hex(&digest::SHA256, WHEEL);
     let one = |file: &str, hours: i64| {
         format!(
-            r#"{{"filename":"{file}","url":"x","hashes":{{"sha256":"{sum}"}},"upload-time":"{}","core-metadata":{{"sha256":"{sum}"}}}}"#,
+            r#"{{"filename":"{file}","url":"http://registry.test/files/ab/{file}","hashes":{{"sha256":"{sum}"}},"upload-time":"{}","core-metadata":{{"sha256":"{sum}"}}}}"#,
             hours_ago(hours)
         )
     };
@@ -413,7 +413,10 @@ fn python(json: bool) -> Files {
         let files = names.iter().zip([100, 1, 100, 100]).map(|(file, hours)| one(file, hours));
         format!(r#"{{"files":[{}]}}"#, files.collect::<Vec<_>>().join(","))
     } else {
-        names.iter().map(|file| format!(r#"<a href="../../files/{file}#sha256={sum}">{file}</a>"#)).collect()
+        names
+            .iter()
+            .map(|file| format!(r#"<a href="../../files/ab/{file}#sha256={sum}">{file}</a>"#))
+            .collect()
     };
     let form = if json { "application/vnd.pypi.simple.v1+json" } else { "text/html" };
     let file = |name: &str, content: &[u8]| {
@@ -448,6 +451,9 @@ async fn of_python_wheels_come_and_nothing_that_is_built_first() {
         ("/files/ab/own_x-1.2-py3-none-any.whl", "package-digest"),
         ("/files/ab/own_x-1.2-py3-none-any.whl.metadata", "package-digest"),
         ("/files/ab/own_x-7.0-py3-none-any.whl", "package-unlisted"),
+        // What is before the name of a file is the registry's to say.
+        ("/files/secret/own_x-1.0-py3-none-any.whl", "package-unlisted"),
+        ("/files/secret/files/ab/own_x-1.0-py3-none-any.whl", "package-unlisted"),
         ("/simple/requests/", "package-new-name"),
         ("/simple/", "package-path"),
         ("/files/ab/own_x-1.0-py3-none-any.whl.asc", "package-path"),

@@ -57,6 +57,7 @@ fn release(name: &str, line: &[u8]) -> Result<Release, String> {
     Ok(Release {
         version: line.vers,
         file: None,
+        at: None,
         checksums: BTreeSet::from([checksum]),
         beside: BTreeSet::new(),
         published: line.pubtime.as_deref().and_then(moment),

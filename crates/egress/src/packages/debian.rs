@@ -48,7 +48,14 @@ fn is_index(suite: &str, path: &str) -> bool {
 fn file(below: &str) -> Option<Asks> {
     let (name, version) = parts(below)?;
     let spelled = architecture(below)?.to_owned();
-    Some(Asks::File(FileAsked { name, spelled, version, file: Some(below.to_owned()), beside: false }))
+    Some(Asks::File(FileAsked {
+        name,
+        spelled,
+        version,
+        path: String::new(),
+        file: Some(below.to_owned()),
+        beside: false,
+    }))
 }
 
 fn parts(path: &str) -> Option<(String, String)> {
@@ -129,8 +136,15 @@ pub(crate) fn releases(packed: &[u8]) -> Result<BTreeMap<String, Vec<Release>>, 
                     continue;
                 };
                 let beside = BTreeSet::new();
-                let release =
-                    Release { version, file: Some(file), checksums, beside, published: None, runs: None };
+                let release = Release {
+                    version,
+                    file: Some(file),
+                    at: None,
+                    checksums,
+                    beside,
+                    published: None,
+                    runs: None,
+                };
                 all.entry(name).or_default().push(release);
             }
             _ => {}

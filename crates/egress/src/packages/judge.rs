@@ -192,6 +192,7 @@ mod tests {
         Release {
             version: version.to_owned(),
             file: None,
+            at: None,
             checksums: BTreeSet::from([sum(1)]),
             beside: BTreeSet::new(),
             published: hours.map(|hours| Timestamp::from_nanos(hours * HOUR)),

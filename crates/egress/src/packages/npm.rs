@@ -51,7 +51,14 @@ pub(crate) fn file(below: &str) -> Option<Asks> {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-+_".contains(&byte);
     let whole = version.starts_with(|first: char| first.is_ascii_digit()) && version.bytes().all(fits);
     let (version, spelled) = (version.to_owned(), name.clone());
-    whole.then_some(Asks::File(FileAsked { name, spelled, version, file: None, beside: false }))
+    whole.then_some(Asks::File(FileAsked {
+        name,
+        spelled,
+        version,
+        path: String::new(),
+        file: None,
+        beside: false,
+    }))
 }
 
 /// Reads a packument.
@@ -67,6 +74,7 @@ pub(crate) fn releases(name: &str, body: &[u8]) -> Result<Vec<Release>, String> 
         Release {
             version,
             file: None,
+            at: None,
             checksums: of.dist.checksums(),
             beside: BTreeSet::new(),
             published,

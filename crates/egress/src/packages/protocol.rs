@@ -29,6 +29,8 @@ pub(crate) struct FileAsked {
     pub(crate) spelled: String,
     /// The version.
     pub(crate) version: String,
+    /// The whole path that is asked for.
+    pub(crate) path: String,
     /// The name of the file, where a release has several.
     pub(crate) file: Option<String>,
     /// Whether it is the metadata beside that file.

@@ -27,6 +27,7 @@ struct List {
 #[serde(rename_all = "kebab-case")]
 struct Listed {
     filename: String,
+    url: String,
     #[serde(default)]
     hashes: BTreeMap<String, String>,
     upload_time: Option<String>,
@@ -45,7 +46,14 @@ pub(crate) fn file(below: &str) -> Option<Asks> {
     let (file, beside) = last.strip_suffix(BESIDE).map_or((last, false), |file| (file, true));
     let (name, version) = parts(file)?;
     let spelled = name.clone();
-    Some(Asks::File(FileAsked { name, spelled, version, file: Some(file.to_owned()), beside }))
+    Some(Asks::File(FileAsked {
+        name,
+        spelled,
+        version,
+        path: String::new(),
+        file: Some(file.to_owned()),
+        beside,
+    }))
 }
 
 /// Reads name and version off a file name.
@@ -93,9 +101,30 @@ fn release(name: &str, listed: Listed) -> Option<Release> {
         beside,
         published: listed.upload_time.as_deref().and_then(moment),
         runs,
+        at: Some(listed.url),
         file: Some(listed.filename),
     };
     (of == name).then_some(release)
+}
+
+/// Returns the path of an address in the list of a project, below this index.
+pub(crate) fn path_of(index: &str, name: &str, url: &str) -> String {
+    let address = url.split(['#', '?']).next().unwrap_or_default();
+    let path = match address.split_once("://") {
+        Some((_, rest)) => rest.find('/').map_or("/", |at| &rest[at..]),
+        None => address,
+    };
+    let mut segments: Vec<&str> =
+        if path.starts_with('/') { Vec::new() } else { index.split('/').chain([name]).collect() };
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            segment => segments.push(segment),
+        }
+    }
+    let whole: Vec<&str> = segments.into_iter().filter(|segment| !segment.is_empty()).collect();
+    format!("/{}", whole.join("/")).replace("%2B", "+").replace("%2b", "+")
 }
 
 fn checksum(algorithm: &str, digest: &str) -> Option<Checksum> {
@@ -115,6 +144,7 @@ fn anchor(target: &str) -> Listed {
         fragment.split_once('=').map(|(algorithm, digest)| (algorithm.to_owned(), digest.to_owned()));
     Listed {
         filename: filename.replace("%2B", "+").replace("%2b", "+"),
+        url: address.to_owned(),
         hashes: hashes.into_iter().collect(),
         upload_time: None,
         core_metadata: Value::Null,
@@ -155,7 +185,13 @@ mod tests {
             {{"filename":"other-1.0-py3-none-any.whl","url":"u","hashes":{{}}}}, {{"filename":"six.exe","url":"u"}}]}}"#
         );
         let read = releases("six", PYPI_JSON, json.as_bytes()).expect("is one");
-        assert_eq!(read.len(), 2);
+        assert_eq!((read.len(), read[0].at.as_deref()), (2, Some("u")));
+        let path = |url: &str| path_of("/api/simple", "six", url);
+        assert_eq!(path("https://a.test/p/x%2B1.whl#sha256=0"), "/p/x+1.whl");
+        assert_eq!(
+            (path("../../p/x.whl"), path("x.whl"), path("/p/x.whl")),
+            ("/api/p/x.whl".to_owned(), "/api/simple/six/x.whl".to_owned(), "/p/x.whl".to_owned())
+        );
         assert!(read[0].runs.is_some() && read[0].published.is_some() && read[1].runs.is_none());
         assert_eq!((read[0].checksums.len(), read[1].beside.len()), (1, 1));
         let html = format!(

@@ -12,6 +12,8 @@ pub(crate) struct Release {
     pub(crate) version: String,
     /// The name of the file, where a release has several.
     pub(crate) file: Option<String>,
+    /// Its address, where the registry says it: what is before its name could say anything otherwise.
+    pub(crate) at: Option<String>,
     /// What it must be.
     pub(crate) checksums: BTreeSet<Checksum>,
     /// What the metadata beside it must be.

@@ -13,7 +13,7 @@ use super::lists::{self, Downloads, LIST_MAX, List, Listed, Settings};
 use super::protocol::{self, Asks, FileAsked};
 use super::release::Release;
 use super::template::Template;
-use super::{Known, cargo, judge, request as asking};
+use super::{Known, cargo, judge, pypi, request as asking};
 use crate::Refusal;
 use crate::attempts::now;
 use crate::http::Host;
@@ -97,7 +97,10 @@ impl Shelf {
         if asks.is_none() && self.registry.kind == RegistryKind::Cargo {
             asks = self.template(asked).await?.reads(&at, &whole).and_then(crate_file);
         }
-        let asks = asks.ok_or_else(other)?;
+        let mut asks = asks.ok_or_else(other)?;
+        if let Asks::File(of) = &mut asks {
+            of.path = whole;
+        }
         asking::spell(head, &segments);
         Ok(asks)
     }
@@ -117,15 +120,26 @@ impl Shelf {
     /// Returns what the registry lists of a file; it is asked when it did not say so yet.
     async fn release(&self, asked: &Asked<'_>, of: &FileAsked) -> Result<Release, Refusal> {
         let said = self.listed.lock().unwrap_or_else(PoisonError::into_inner).get(&of.name).cloned();
-        let said = match said.filter(|said| said.iter().any(|release| is_of(release, of))) {
+        let said = match said.filter(|said| said.iter().any(|release| self.is_of(release, of))) {
             Some(said) => said,
             None => self.list(asked, of).await?,
         };
-        said.iter().find(|release| is_of(release, of)).cloned().ok_or_else(|| {
+        said.iter().find(|release| self.is_of(release, of)).cloned().ok_or_else(|| {
             let file = of.file.as_deref().unwrap_or(&of.version);
             let why = format!("the registry lists no `{}` of {}", escape(file), of.name);
             Refusal::new(UNLISTED, why)
         })
+    }
+
+    /// Tells whether a file is what is asked for, at the very path that its registry gives it at.
+    fn is_of(&self, release: &Release, of: &FileAsked) -> bool {
+        let there = |at: &String| {
+            let path =
+                if of.beside { of.path.strip_suffix(".metadata").unwrap_or(&of.path) } else { &of.path };
+            pypi::path_of(&self.registry.index.path, &of.name, at) == path
+        };
+        let named = of.file.is_none() || release.file == of.file;
+        release.version == of.version && named && release.at.as_ref().is_none_or(there)
     }
 
     /// Asks for what the registry lists of a package: of several lists until one has the file.
@@ -148,7 +162,7 @@ impl Shelf {
             lists::keep(&self.listed, read.map_err(|why| lists::unreadable(&of.name, &why))?);
             let said = self.listed.lock().unwrap_or_else(PoisonError::into_inner).get(&of.name).cloned();
             found = said.unwrap_or_default();
-            if found.iter().any(|release| is_of(release, of)) {
+            if found.iter().any(|release| self.is_of(release, of)) {
                 break;
             }
         }
@@ -219,13 +233,9 @@ impl Shelf {
     }
 }
 
-fn is_of(release: &Release, of: &FileAsked) -> bool {
-    release.version == of.version && (of.file.is_none() || release.file == of.file)
-}
-
 fn crate_file((spelled, version): (String, String)) -> Option<Asks> {
     let name = RegistryKind::Cargo.name(&spelled)?;
-    Some(Asks::File(FileAsked { name, spelled, version, file: None, beside: false }))
+    Some(Asks::File(FileAsked { name, spelled, version, path: String::new(), file: None, beside: false }))
 }
 
 /// Returns the place that is asked.
