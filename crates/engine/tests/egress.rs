@@ -18,7 +18,7 @@ use rustix::net::{RecvFlags, SendFlags, recv, send};
 use tempfile::TempDir;
 
 /// The shipped rules, and one that lets an action reach what a person named.
-const SHIPPED: &str = include_str!("../../gate/policies/default.cedar");
+const SHIPPED: &str = gate::DEFAULT_BUNDLE;
 const REACH: &str = r#"
 @id("what-a-test-names")
 @reason("named-by-a-test")

@@ -27,7 +27,7 @@ use tempfile::TempDir;
 const RUN_AS: Identity = Identity { uid: 61_184, gid: 61_184 };
 
 /// The shipped policy, and the rule that lets a test reach what it asks for.
-const SHIPPED: &str = include_str!("../../../gate/policies/default.cedar");
+const SHIPPED: &str = gate::DEFAULT_BUNDLE;
 const REACH: &str = r#"
 @id("what-a-test-asks-for")
 @reason("asked-by-a-test")
