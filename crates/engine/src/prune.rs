@@ -41,6 +41,17 @@ pub struct PruneOrder {
     pub dry_run: bool,
 }
 
+/// A record whose content is to go.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Going {
+    /// Its number.
+    seq: u64,
+    /// Its task.
+    task: TaskId,
+    /// The bytes of its content.
+    bytes: u64,
+}
+
 /// What was, or would be, pruned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prune {
@@ -82,13 +93,14 @@ impl Engine {
             return Ok(prune);
         }
         self.store().overwrite_what_goes()?;
-        let mut gone: BTreeMap<EventClass, Vec<(u64, TaskId)>> = BTreeMap::new();
+        let mut gone: BTreeMap<EventClass, Vec<Going>> = BTreeMap::new();
         for (class, records) in &going {
             for records in records.chunks(AT_ONCE) {
                 if self.prune_at_once(order, *class, records)? {
                     gone.entry(*class).or_default().extend_from_slice(records);
                 } else if let Some(of) = prune.classes.get_mut(class) {
                     of.number -= records.len() as u64;
+                    of.bytes -= records.iter().map(|going| going.bytes).sum::<u64>();
                 }
             }
         }
@@ -105,8 +117,8 @@ impl Engine {
         order: &PruneOrder,
         prune: &mut Prune,
         progress: &dyn Fn(u64, u64),
-    ) -> Result<BTreeMap<EventClass, Vec<(u64, TaskId)>>, EngineError> {
-        let mut going: BTreeMap<EventClass, Vec<(u64, TaskId)>> = BTreeMap::new();
+    ) -> Result<BTreeMap<EventClass, Vec<Going>>, EngineError> {
+        let mut going: BTreeMap<EventClass, Vec<Going>> = BTreeMap::new();
         let tasks = self.store().read(|reader| reader.tasks())?;
         for (number, task) in tasks.iter().map(|overview| &overview.task).enumerate() {
             progress(number as u64, tasks.len() as u64);
@@ -126,7 +138,11 @@ impl Engine {
                     Verdict::Incident => prune.incidents += 1,
                     Verdict::Whole => prune.whole += 1,
                     Verdict::Goes(class) => {
-                        going.entry(class).or_default().push((record.seq, task.id.clone()));
+                        going.entry(class).or_default().push(Going {
+                            seq: record.seq,
+                            task: task.id.clone(),
+                            bytes: record.event.len() as u64,
+                        });
                         let of = prune.classes.entry(class).or_default();
                         of.number += 1;
                         of.bytes += record.event.len() as u64;
@@ -144,12 +160,12 @@ impl Engine {
         &self,
         order: &PruneOrder,
         class: EventClass,
-        records: &[(u64, TaskId)],
+        records: &[Going],
     ) -> Result<bool, EngineError> {
         let event = Event::RecordPruned {
             class,
             before: cutoff(order.ages.get(&class).copied().unwrap_or(Duration::MAX)),
-            records: RecordRange::of(records.iter().map(|(seq, _)| *seq)),
+            records: RecordRange::of(records.iter().map(|going| going.seq)),
             by: order.by.clone(),
             reason: order.reason.clone(),
         };
@@ -157,7 +173,7 @@ impl Engine {
         let recorded = self.record(&Subject::default(), &event, |writer, _| {
             let holds = writer.legal_holds()?;
             let mut tasks: BTreeMap<&TaskId, Option<RetainedTask>> = BTreeMap::new();
-            for (seq, task) in records {
+            for Going { seq, task, .. } in records {
                 if !tasks.contains_key(task) {
                     tasks.insert(task, writer.retained(task)?.filter(|retained| !retained.goes_on()));
                 }
@@ -202,8 +218,8 @@ fn verdict(order: &PruneOrder, holds: &LegalHolds, retained: &RetainedTask, reco
     Verdict::Goes(class)
 }
 
-fn numbers(records: &BTreeMap<EventClass, Vec<(u64, TaskId)>>) -> Vec<RecordRange> {
-    let mut all: Vec<u64> = records.values().flatten().map(|(seq, _)| *seq).collect();
+fn numbers(records: &BTreeMap<EventClass, Vec<Going>>) -> Vec<RecordRange> {
+    let mut all: Vec<u64> = records.values().flatten().map(|going| going.seq).collect();
     all.sort_unstable();
     RecordRange::of(all)
 }

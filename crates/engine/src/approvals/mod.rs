@@ -257,8 +257,10 @@ impl Engine {
             Event::ApprovalAnswered { approval: approval.id.clone(), answer: answer.clone() },
             closed(&approval, to, reason.unwrap_or_default()),
         ];
+        let mut is_held = true;
         let written = self.append(&approval, &events, &now, |writer| {
             writer.add_answer(&approval.id, &answer)?;
+            is_held = writer.is_held(&approval.task, Some(&approval.action))?;
             writer.move_approval(&approval.id, from, to, reason, now.wall)
         });
         if written.is_err() {
@@ -266,7 +268,7 @@ impl Engine {
             self.answerable(&approval, by, from, &now)?;
         }
         written?;
-        self.remove_trial(&approval)
+        if is_held { Ok(()) } else { self.remove_trial(&approval) }
     }
 
     /// Reads a request again, as it stands now, and refuses what can no longer be answered.
@@ -448,17 +450,16 @@ impl Engine {
         now: &Moment,
     ) -> Result<(), EngineError> {
         let events = [closed(approval, to, why)];
+        let mut is_held = true;
         self.append(approval, &events, now, |writer| {
+            is_held = writer.is_held(&approval.task, Some(&approval.action))?;
             writer.move_approval(&approval.id, &[approval.state], to, Some(why), now.wall)
         })?;
-        self.remove_trial(approval)
+        if is_held { Ok(()) } else { self.remove_trial(approval) }
     }
 
-    /// Removes the layer of a trial that became nobody's, unless a legal hold covers it.
+    /// Removes the layer of a trial that became nobody's. Whether a legal hold covers it was asked in the write that let it go.
     pub(crate) fn remove_trial(&self, approval: &StoredApproval) -> Result<(), EngineError> {
-        if self.is_held(&approval.task, Some(&approval.action))? {
-            return Ok(());
-        }
         for place in self.places_of_trial(approval) {
             sandbox::remove_tree(&place).map_err(EngineError::file("remove", &place))?;
         }

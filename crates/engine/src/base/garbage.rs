@@ -12,7 +12,7 @@ use model::task::TaskState;
 use crate::Engine;
 use crate::error::EngineError;
 use crate::lock::Lock;
-use crate::store::{LayerState, StoredLayer};
+use crate::store::{LayerState, Reader, StoreError, StoredLayer};
 
 /// A checked out base that nobody needs, and the lock that keeps others from making it anew meanwhile.
 #[derive(Debug)]
@@ -39,19 +39,24 @@ impl Engine {
             }
         }
         // Who takes a base over holds its lock until the record says so: with the locks in hand, nobody is missed.
-        let needed = self.needed_bases(going)?;
+        let needed = self.store().read(|reader| self.needed_bases(reader, going))?;
         old.retain(|base| !needed.contains(&base.place));
         Ok(old)
     }
 
-    fn needed_bases(&self, going: &[ActionId]) -> Result<BTreeSet<PathBuf>, EngineError> {
+    /// Returns the bases that a task needs, or a legal hold covers.
+    pub(crate) fn needed_bases(
+        &self,
+        reader: &Reader<'_>,
+        going: &[ActionId],
+    ) -> Result<BTreeSet<PathBuf>, StoreError> {
         let mut needed = BTreeSet::new();
-        for overview in self.store().read(|reader| reader.tasks())? {
+        for overview in reader.tasks()? {
             let task = overview.task;
             let Base::Commit { commit } = &task.base else { continue };
             let goes_on = matches!(task.state, TaskState::Open | TaskState::Stopped | TaskState::Frozen);
-            let held = self.is_held(&task.id, None)?;
-            let layers = self.store().read(|reader| reader.layers(&task.id))?;
+            let held = reader.is_held(&task.id, None)?;
+            let layers = reader.layers(&task.id)?;
             let stays =
                 |layer: &StoredLayer| layer.state != LayerState::Removed && !going.contains(&layer.action);
             if goes_on || held || layers.iter().any(stays) {

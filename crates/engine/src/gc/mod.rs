@@ -21,7 +21,7 @@ use std::path::PathBuf;
 
 use model::event::Event;
 use model::task::Task;
-use model::{ActionId, ApprovalState, KeptClass, RemovedOf, Subject};
+use model::{ActionId, ApprovalState, KeptClass, RemovedOf, Subject, TaskId};
 
 use crate::Engine;
 use crate::clock::now;
@@ -30,7 +30,7 @@ use crate::error::EngineError;
 use crate::fail_point::reached;
 use crate::git_dirs::repository_of_worktree;
 use crate::lock::Lock;
-use crate::store::LegalHolds;
+use crate::store::{LegalHolds, Reader, StoreError, Writer};
 
 pub(crate) use files::is_needed;
 pub use retention::Retention;
@@ -120,57 +120,80 @@ impl Engine {
                 collection.garbage.held += u64::from(held);
                 continue;
             }
-            collection.garbage.add(KeptClass::Trials, 1, bytes);
             if !collection.dry_run {
                 let names = vec![approval.action.to_string()];
                 let removed = RemovedOf { class: KeptClass::Trials, names, bytes };
-                self.record_removed(&approval.subject(), Vec::new(), vec![removed])?;
+                reached("gc: it is known which trial goes");
+                let goes = self.record_removed(&approval.subject(), removed, |writer| {
+                    match writer.is_held(&approval.task, Some(&approval.action))? {
+                        true => Err(StoreError::Needed { place: approval.action.as_str().into() }),
+                        false => Ok(()),
+                    }
+                })?;
+                if !goes {
+                    collection.garbage.held += 1;
+                    continue;
+                }
                 self.remove_trial(&approval)?;
             }
+            collection.garbage.add(KeptClass::Trials, 1, bytes);
         }
         Ok(())
     }
 
     fn collect_bases(&self, collection: &mut Collection<'_>) -> Result<(), EngineError> {
         let age = collection.retention.age(KeptClass::Bases);
-        for base in self.stale_bases(age, &collection.garbage.actions)? {
+        let going = collection.garbage.actions.clone();
+        for base in self.stale_bases(age, &going)? {
             let bytes = files::disk_use(&base.place);
-            collection.garbage.add(KeptClass::Bases, 1, bytes);
-            if collection.dry_run {
-                continue;
+            if !collection.dry_run {
+                let name = base.place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                let removed = RemovedOf { class: KeptClass::Bases, names: vec![name], bytes };
+                let goes = self.record_removed(&Subject::default(), removed, |writer| {
+                    match self.needed_bases(writer, &going)?.contains(&base.place) {
+                        true => Err(StoreError::Needed { place: base.place.clone() }),
+                        false => Ok(()),
+                    }
+                })?;
+                if !goes {
+                    collection.garbage.held += 1;
+                    continue;
+                }
+                reached("gc: a base is about to go");
+                sandbox::remove_tree(&base.place).map_err(EngineError::file("remove", &base.place))?;
             }
-            let name = base.place.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let class = KeptClass::Bases;
-            let removed = RemovedOf { class, names: vec![name], bytes };
-            self.record_removed(&Subject::default(), Vec::new(), vec![removed])?;
-            reached("gc: a base is about to go");
-            sandbox::remove_tree(&base.place).map_err(EngineError::file("remove", &base.place))?;
+            collection.garbage.add(KeptClass::Bases, 1, bytes);
         }
         Ok(())
     }
 
-    /// Records what is about to go.
+    /// Records what is about to go, and tells whether it does: not when it is needed by now.
     fn record_removed(
         &self,
         about: &Subject,
-        layers: Vec<ActionId>,
-        classes: Vec<RemovedOf>,
-    ) -> Result<(), EngineError> {
-        self.record(about, &Event::Removed { layers, bases: Vec::new(), classes }, |_, _| Ok(()))
+        removed: RemovedOf,
+        may: impl FnOnce(&Writer<'_>) -> Result<(), StoreError>,
+    ) -> Result<bool, EngineError> {
+        let event = Event::Removed { layers: Vec::new(), bases: Vec::new(), classes: vec![removed] };
+        match self.record(about, &event, |writer, _| may(writer)) {
+            Ok(()) => Ok(true),
+            Err(error) if is_needed(&error) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells whether a legal hold covers a task, or what one of its actions left.
-    pub(crate) fn is_held(
-        &self,
-        task: &model::TaskId,
-        action: Option<&ActionId>,
-    ) -> Result<bool, EngineError> {
-        let (holds, task, action) = self.store().read(|reader| {
-            let action = action.map(|action| reader.action(action)).transpose()?.flatten();
-            Ok((reader.legal_holds()?, reader.task(task)?, action))
-        })?;
-        let Some(task) = task else { return Ok(false) };
-        Ok(covers(&holds, &task, action.map(|action| action.ordinal)))
+    pub(crate) fn is_held(&self, task: &TaskId, action: Option<&ActionId>) -> Result<bool, EngineError> {
+        Ok(self.store().read(|reader| reader.is_held(task, action))?)
+    }
+}
+
+impl Reader<'_> {
+    /// Tells whether a legal hold covers a task, or what one of its actions left.
+    pub(crate) fn is_held(&self, task: &TaskId, action: Option<&ActionId>) -> Result<bool, StoreError> {
+        let action = action.map(|action| self.action(action)).transpose()?.flatten();
+        let Some(task) = self.task(task)? else { return Ok(false) };
+        Ok(covers(&self.legal_holds()?, &task, action.map(|action| action.ordinal)))
     }
 }
 

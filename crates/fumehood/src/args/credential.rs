@@ -75,7 +75,7 @@ const ROTATE_EXAMPLES: &str = "\
 Examples:
   fumehood credential rotate forge
 
-First put the new value where your settings say that it is: the variable, the file, or what the command prints. What still has
+First put the new value where your settings say that it is: the variable, the file, the vault, or what the command prints. What still has
 the old one loses it at once. A credential that was taken back can be used again after that.";
 
 /// Arguments of `credential rotate`.

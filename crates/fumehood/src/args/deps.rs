@@ -61,7 +61,7 @@ const SBOM_EXAMPLES: &str = "\
 Examples:
   fumehood deps sbom act-aaaaaaaaaaaaaaaa > sbom.cdx.json
 
-The document is CycloneDX 1.6 as JSON, also without --json: a component for each release, with the digests of its files.";
+The document is CycloneDX 1.6 as JSON, also without --json: a component for each file of a release, with its digest.";
 
 /// Arguments of `deps sbom`.
 #[derive(Debug, Args)]

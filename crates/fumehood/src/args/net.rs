@@ -88,7 +88,7 @@ pub struct NetTestArgs {
     /// The method of the request
     #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
     pub method: Method,
-    /// As if a run were given this; by default all that your settings name is tried
+    /// As if a run were given this, also `registry:NAME`; by default all that your settings name is tried
     #[arg(long, value_name = "RULE|NAME")]
     pub allow_net: Vec<String>,
     /// The workspace in which it would run; by default the one of the current directory

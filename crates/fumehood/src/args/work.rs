@@ -121,7 +121,7 @@ pub struct SandboxOptions {
     /// fork of that task is made when none is open. The two share a loopback and nothing else.
     #[arg(long, value_name = "ACTION", conflicts_with = "new_task")]
     pub join: Option<ActionName>,
-    /// Let it reach this over the network, by a rule or by the name of a `[network.NAME]` of your settings
+    /// Let it reach this over the network: a rule, the name of a `[network.NAME]` of your settings, or `registry:NAME`
     ///
     /// A rule is `[METHOD,…] SCHEME://HOST[:PORT][/PATH]` with `https`, `http` or `tcp`, for example `https://example.com`
     /// or `GET https://example.com/v1/**`. What your settings do not name needs a person's yes. See docs/network.md.

@@ -127,7 +127,11 @@ pub(super) fn reached(settings: &Settings, named: &[String]) -> Result<BTreeSet<
                 [] => "your settings have no `[network.NAME]`".to_owned(),
                 names => format!("your settings have {}", names.join(", ")),
             };
-            CliError::Cannot(format!("`--allow-net {}`: {error}; {names}", escape(text)))
+            let registry = match settings.registries.contains_key(text) {
+                true => format!("; `registry:{text}` is the registry of that name"),
+                false => String::new(),
+            };
+            CliError::Cannot(format!("`--allow-net {}`: {error}; {names}{registry}", escape(text)))
         })?;
         rules.insert(rule);
     }

@@ -47,7 +47,8 @@ pub struct NetExplainDocument {
     pub refused: Vec<NetRefusal>,
     /// Why its gateway was closed before its end; `null` when it was not.
     pub closed: Option<String>,
-    /// A command that would run it again with all that it lacked; `null` when no rule would help.
+    /// A command that would run it again with all that it lacked; `null` when no rule would help, or when what it had stands in
+    /// settings alone: a network inside, a credential, a registry.
     pub again: Option<String>,
 }
 
@@ -118,15 +119,16 @@ impl NetExplainDocument {
         let given = given.and_then(|grant| grant.network.egress());
         let given: Option<Vec<String>> = given.map(|rules| rules.iter().map(ToString::to_string).collect());
         let needed: BTreeSet<&String> = refused.iter().filter_map(|refusal| refusal.needs.as_ref()).collect();
-        // What holds for a rule beside comes from settings, and is not written on a command line.
-        let had = given.iter().flatten().filter(|rule| rule.parse::<EgressRule>().is_ok());
+        // What holds for a rule beside comes from settings, and cannot be written as a rule on a command line.
+        let is_written = given.iter().flatten().all(|rule| rule.parse::<EgressRule>().is_ok());
+        let had = given.iter().flatten();
         let options: BTreeSet<String> =
             had.chain(needed.iter().copied()).map(|rule| allow_net(rule)).collect();
         let options: Vec<String> = options.into_iter().collect();
         let again = format!("fumehood run {} -- {}", options.join(" "), action.command());
         Self {
             action: action.action.clone(),
-            again: (!needed.is_empty()).then_some(again),
+            again: (is_written && !needed.is_empty()).then_some(again),
             given,
             closed: action.network().and_then(|network| network.closed.clone()),
             refused,
