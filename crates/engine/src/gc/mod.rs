@@ -149,6 +149,7 @@ impl Engine {
             if !collection.dry_run {
                 let name = base.place.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 let removed = RemovedOf { class: KeptClass::Bases, names: vec![name], bytes };
+                reached("gc: it is known which base goes");
                 let goes = self.record_removed(&Subject::default(), removed, |writer| {
                     match self.needed_bases(writer, &going)?.contains(&base.place) {
                         true => Err(StoreError::Needed { place: base.place.clone() }),

@@ -227,6 +227,29 @@ fn what_a_fork_came_to_stand_on_meanwhile_is_not_removed() {
 }
 
 #[test]
+fn a_base_that_a_legal_hold_came_to_cover_meanwhile_is_not_removed() {
+    let bench = Bench::new();
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let base = model::action::Base::Commit { commit: commit.to_owned() };
+    let task =
+        Task { id: TaskId::from_random([7; 10]), base, state: TaskState::Discarded, ..bench.task("w") };
+    bench.engine.store().write(|rows| rows.insert_task(&task)).expect("is written");
+    let place = bench.engine.places().base(&task.workspace, commit);
+    fs::create_dir_all(&place).expect("is made");
+    let bench = std::rc::Rc::new(bench);
+    let (other, scope) = (std::rc::Rc::clone(&bench), LegalScope::Task(task.id.clone()));
+    fail_point::at("gc: it is known which base goes", move || drop(other.hold(scope)));
+    let garbage = bench.collect(&all());
+    assert_eq!((garbage.classes.get(&KeptClass::Bases), garbage.held), (None, 1));
+    assert!(place.is_dir() && !bench.removed().contains_key(&KeptClass::Bases));
+    for hold in bench.engine.store().read(|reader| reader.legal_holds()).expect("is read").all() {
+        bench.engine.lift_legally(&hold.id, &ada(), "it is over").expect("is written");
+    }
+    assert_eq!(bench.collect(&all()).classes[&KeptClass::Bases].number, 1);
+    assert!(!place.exists());
+}
+
+#[test]
 fn nobody_comes_to_stand_on_what_is_gone() {
     let bench = Bench::new();
     let task = bench.task("w");
